@@ -11,7 +11,7 @@ export interface Alert {
   readonly value: number;
   readonly state: AlertState;
   /** What a built-in check has found. */
-  readonly problem?: { readonly kind: CheckKind; readonly subject: string | undefined } | undefined;
+  readonly problem?: { readonly kind: CheckKind; readonly subject?: string | undefined } | undefined;
   /** Whether the configuration does not send the alert: its kind or severity is not sent. */
   readonly isUnsent?: boolean | undefined;
   /** Reason for the silence that matches the firing alert. */

@@ -18,14 +18,7 @@ export const builtinRules = (
     const hasRunbook = externalUrl !== null && !hasNoRunbook;
     const annotations: Labels = hasRunbook ? { runbook_url: new URL(`runbooks/${name}`, `${externalUrl}/`).href } : {};
     const sentKinds = enabled ? kinds.filter(kind => isSent(name, kind, builtin)) : [];
-    return {
-      name,
-      for: pending,
-      keepFiringFor,
-      labels: { severity },
-      annotations,
-      sentKinds,
-    };
+    return { name, for: pending, keepFiringFor, labels: { severity }, annotations, sentKinds };
   });
 
 /**
@@ -46,16 +39,14 @@ export interface BuiltinResult {
   readonly unknown: readonly Labels[];
 }
 
-/** Evaluates a built-in alert. */
-export function evaluateBuiltin(name: BuiltinAlert, results: readonly CheckResult[]): BuiltinResult {
+/** Evaluates a built-in alert. `of`: results of its checks. */
+export function evaluateBuiltin(name: BuiltinAlert, of: readonly CheckResult[]): BuiltinResult {
   const { severity: own, label } = builtinAlert(name);
-  const of = results.filter(({ check }) => check.alert === name);
   const listed = of.flatMap(({ check, findings }) =>
     findings.map((finding): ActiveSeries => {
-      const { subject, since, text } = finding;
       const isMinor = (age: number) => !isAtLeast(severityOf(check, finding, age), own);
-      const problem = { kind: check.kind, subject, since, isMinor };
-      return { labels: labelsOf(check, finding, label), value: 1, annotations: { summary: text }, problem };
+      const problem = { ...finding, kind: check.kind, isMinor };
+      return { labels: labelsOf(check, finding, label), value: 1, annotations: { summary: finding.text }, problem };
     }),
   );
   const isUnknown = of.some(({ unknown }) => unknown.some(({ subject }) => subject === undefined));

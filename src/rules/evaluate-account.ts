@@ -40,8 +40,10 @@ export function createAlerts(deps: AlertsDeps): () => Promise<void> {
     evaluated = new Map();
     if (!builtin) return;
     try {
-      const results = builtin.check();
-      evaluated = new Map(builtin.rules.map(({ name }) => [name, evaluateBuiltin(name as BuiltinAlert, results)]));
+      const results = Map.groupBy<string, CheckResult>(builtin.check(), ({ check }) => check.alert);
+      evaluated = new Map(
+        builtin.rules.map(({ name }) => [name, evaluateBuiltin(name as BuiltinAlert, results.get(name) ?? [])]),
+      );
     } catch (error) {
       log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
     }

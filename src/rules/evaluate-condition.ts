@@ -30,12 +30,12 @@ export interface AlertEvidence {
   window(selector: Selector, over: number): PastWindow | undefined;
 }
 
-/** A finding of a built-in check. */
+/** A finding of a built-in check, as an alert needs it. */
 export interface FoundProblem {
   readonly kind: CheckKind;
-  readonly subject: string | undefined;
+  readonly subject?: string | undefined;
   /** Start, if the data itself shows it (ms since the Unix epoch). */
-  readonly since: number | undefined;
+  readonly since?: number | undefined;
   /** Whether the finding has a lower severity than its alert if its episode started `age` milliseconds ago. */
   isMinor(age: number): boolean;
 }

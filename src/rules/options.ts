@@ -142,7 +142,7 @@ const builtinOptions = z
 export type BuiltinOptions = z.output<typeof builtinOptions>;
 
 export const alertsOptions = z.strictObject({
-  enabled: z.boolean().default(false).describe('Whether built-in alerts and `rules` are evaluated and sent.'),
+  enabled: z.boolean().default(false).describe('Whether built-in alerts are sent, and `rules` evaluated and sent.'),
   builtin: builtinOptions.describe('Built-in alerts for the problems on the status page. `null`: none.'),
   evaluateEvery: Duration.prefault('15s').describe('Interval between evaluations.'),
   rules: z

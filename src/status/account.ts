@@ -95,8 +95,6 @@ export interface Viewed {
   readonly sources: readonly Source[];
 }
 
-export type AccountViewBase = Omit<AccountView, 'problems' | 'alerts' | 'state'>;
-
 /** Returns the state of an account. Problems of severity `info` do not affect it. */
 export function stateOf(problems: readonly Pick<Problem, 'severity'>[], data: readonly DataState[]): State {
   if (problems.some(({ severity }) => severity === 'critical')) return 'critical';
@@ -129,39 +127,41 @@ export function checkInputAt(
   });
 }
 
-/** `brief` omits quantiles, which are needed neither for checks nor for the overview. */
-type Detail = 'whole' | 'brief';
-
-/** Builds an account's view at `now` (ms since the Unix epoch) and runs its checks. */
-export function checkedView(viewed: Viewed, now: number, detail: Detail = 'whole') {
-  const { account, settings } = viewed;
+/** Runs an account's checks at `now` (ms since the Unix epoch). */
+export function checkedFacts(viewed: Viewed, now: number) {
   const facts = checkInputAt(viewed, now);
   const checked = checkAccount(facts);
-  const problems = problemsOf(checked, account.name, { now, states: viewed.problemStates() });
+  const problems = problemsOf(checked, viewed.account.name, { now, states: viewed.problemStates() });
   const read = collectors.map(({ name }) => facts.dataOf(name)).filter(({ enabled }) => enabled);
   const data = read.map(({ data }) => data);
-  const view: AccountViewBase = {
+  const times = read.flatMap(({ at }) => at ?? []);
+  return { facts, checked, problems, data, times, state: stateOf(problems, data) };
+}
+
+export const labelsView = ({ labels }: Pick<StatusSettings, 'labels'>): Record<string, string> =>
+  Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, value.toWellFormed()]));
+
+export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: number): AccountView {
+  const { account, settings } = viewed;
+  const { facts, problems, state } = checkedFacts(viewed, now);
+  return {
     now: iso(now),
     serviceNow: iso(facts.serviceNow),
     clockSkewSeconds: orNull(toSeconds(facts.clockSkew)),
     account: account.name,
+    state,
     up: account.status().up,
     baseUrl: pathAddress(settings.baseUrl),
     region: orNull(settings.region),
     plan: wellFormed(facts.shown.account?.now?.record?.plan),
-    labels: Object.fromEntries(Object.entries(settings.labels).map(([name, value]) => [name, value.toWellFormed()])),
+    labels: labelsView(settings),
+    problems,
+    alerts: [...alerts],
     rounds: facts.rounds.map(roundView),
     deadLetters: deadLettersView(facts),
-    events: eventsView(facts, detail === 'whole'),
+    events: eventsView(facts),
     flowControl: flowControlView(facts),
     schedules: facts.schedules.map(scheduleView),
     calls: callsView(account, settings.budget.requestsPerDay),
   };
-  const times = read.flatMap(({ at }) => at ?? []);
-  return { view, checked, problems, data, times, state: stateOf(problems, data) };
-}
-
-export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: number): AccountView {
-  const { view, problems, state } = checkedView(viewed, now);
-  return { ...view, state, problems, alerts: [...alerts] };
 }

@@ -84,6 +84,10 @@ const toEntry = (entry: DeadLetter): DeadLetters['newestEntries'][number] => ({
   responseStatus: orNull(entry.responseStatus),
 });
 
+/** Returns the change of the queue's size over the last hour. */
+export const queueChange = ({ shown, changes }: CheckInput): DeadLetters['change'] =>
+  changes.change(families.messages.name, shown.dlq?.now?.selections.get('all')?.messages, HOUR);
+
 export function deadLettersView(facts: CheckInput): DeadLetters {
   const shown = facts.shown.dlq ?? { now: undefined, committed: undefined };
   const { now, committed } = shown;
@@ -95,7 +99,7 @@ export function deadLettersView(facts: CheckInput): DeadLetters {
     enabled: truth.enabled,
     data: truth.data,
     messages: orNull(messages),
-    change: facts.changes.change(families.messages.name, messages, HOUR),
+    change: queueChange(facts),
     most: orNull(facts.maxDeadLetters),
     entered: orNull(counted?.entered),
     left: leftOf(counted),

@@ -4,7 +4,7 @@ import type { EventsFacts } from '../collectors/index.ts';
 import { HOUR, type RecentChanges } from '../history/recent.ts';
 import { seriesName } from '../history/series-name.ts';
 import { formatLe } from '../metrics/family.ts';
-import { MESSAGE_OUTCOMES, type MessageOutcome } from '../model/message.ts';
+import { MESSAGE_OUTCOMES } from '../model/message.ts';
 import type { CheckInput } from '../rules/checks/account.ts';
 import type { AccountView } from './api/account.ts';
 import { isoTime, orNull, sum } from './values.ts';
@@ -33,16 +33,14 @@ function timeToDeliver(facts: EventsFacts, recent: RecentChanges): LastHour['tim
   });
 }
 
-function lastHour(
-  facts: EventsFacts,
-  finished: Record<MessageOutcome, number>,
-  recent: RecentChanges,
-  withQuantiles: boolean,
-) {
+/** Returns the numbers of the last hour, without the time to deliver; null if they are unknown. */
+export function lastHourOf({ shown: { events: shown }, events, changes }: CheckInput) {
+  // Counters of a log that cannot be read say nothing about the last hour.
+  if (!events || !shown?.committed || !shown.now) return null;
   const [delivered, failed, cancelled] = MESSAGE_OUTCOMES.map(outcome =>
-    recent.rise(seriesName(families.finished.name, { outcome }), finished[outcome], HOUR),
+    changes.rise(seriesName(families.finished.name, { outcome }), events.finished[outcome], HOUR),
   );
-  const overdue = recent.rise(families.overdue.name, facts.log.overdue, HOUR);
+  const overdue = changes.rise(families.overdue.name, shown.committed.log.overdue, HOUR);
   if (!delivered || !failed || !cancelled || !overdue) return null;
   // A cancelled message counts neither as delivered nor as failed.
   const tried = delivered.by + failed.by;
@@ -53,7 +51,6 @@ function lastHour(
     cancelled: cancelled.by,
     overdue: overdue.by,
     deliveredRatio: tried === 0 ? null : delivered.by / tried,
-    timeToDeliver: withQuantiles ? timeToDeliver(facts, recent) : [],
   };
 }
 
@@ -73,13 +70,14 @@ const destinations = ({ destinations, labelled }: EventsFacts): Events['destinat
         .sort((a, b) => b.failed - a.failed || b.delivered - a.delivered || (a.destination < b.destination ? -1 : 1))
     : [];
 
-export function eventsView(facts: CheckInput, withQuantiles = true): Events {
+export function eventsView(facts: CheckInput): Events {
   const { now, committed } = facts.shown.events ?? { now: undefined, committed: undefined };
   const { delivered, onTime, onTimeWithin } = facts.settings.objectives;
   const gauges = now?.gauges;
   const { states, finished } = facts.events ?? {};
   const { enabled, data } = facts.dataOf('events');
   const tallies = [...(committed?.destinations.values() ?? [])];
+  const hour = lastHourOf(facts);
   return {
     enabled,
     data,
@@ -88,8 +86,7 @@ export function eventsView(facts: CheckInput, withQuantiles = true): Events {
     total: { ...states },
     since: isoTime(committed?.since),
     finished: { ...finished },
-    // Counters of a log that cannot be read say nothing about the last hour.
-    lastHour: committed && now && finished ? lastHour(committed, finished, facts.changes, withQuantiles) : null,
+    lastHour: hour && committed ? { ...hour, timeToDeliver: timeToDeliver(committed, facts.changes) } : null,
     objectives: { delivered, onTime, onTimeWithinSeconds: onTimeWithin / 1000 },
     overdue: committed?.log.overdue ?? 0,
     inFlight: orNull(gauges?.inFlight),

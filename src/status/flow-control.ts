@@ -28,9 +28,16 @@ function saturation({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }:
   return shares.length === 0 ? null : Math.max(...shares);
 }
 
+/** Returns the number of waiting messages on all keys; null if that of any key is unknown. */
+export function waitingOf({ shown: { flow_control: read } }: CheckInput): number | null {
+  const { keys, shown = [], beyondCapWaiting = 0 } = read?.now ?? {};
+  const sizes = shown.flatMap(({ waitlistSize }) => waitlistSize ?? []);
+  return keys !== undefined && sizes.length === shown.length ? sum(sizes) + beyondCapWaiting : null;
+}
+
 export function flowControlView(input: CheckInput): FlowControl {
   const { enabled, data } = input.dataOf('flow_control');
-  const { keys, shown = [], beyondCap = 0, beyondCapWaiting = 0 } = input.shown.flow_control?.now ?? {};
+  const { keys, beyondCap = 0, beyondCapWaiting = 0 } = input.shown.flow_control?.now ?? {};
   function row(entry: TrackedKey): Row {
     const { key, waitlistSize: waiting } = entry;
     const change = input.changes.change(waitlistOf(key), waiting, PACE_OVER);
@@ -51,13 +58,11 @@ export function flowControlView(input: CheckInput): FlowControl {
       saturation: saturation(entry),
     };
   }
-  const sizes = shown.flatMap(entry => entry.waitlistSize ?? []);
-  const isKnown = keys !== undefined && sizes.length === shown.length;
   return {
     enabled,
     data,
     keys: orNull(keys),
-    waiting: isKnown ? sum(sizes) + beyondCapWaiting : null,
+    waiting: waitingOf(input),
     beyondCap,
     beyondCapWaiting,
     rows: input.keys.map(row),

@@ -3,10 +3,13 @@ import { createYielder } from '../kit/yielder.ts';
 import type { Source } from '../metrics/family.ts';
 import type { CheckKind } from '../model/check-kind.ts';
 import { DATA_STATES } from '../model/status.ts';
-import { checkedView, stateOf, type Viewed } from './account.ts';
+import { checkedFacts, labelsView, stateOf, type Viewed } from './account.ts';
 import type { AccountRow } from './api/overview.ts';
 import type { Problem } from './api/parts.ts';
-import { isoTime } from './values.ts';
+import { queueChange } from './dead-letters.ts';
+import { lastHourOf } from './events.ts';
+import { waitingOf } from './flow-control.ts';
+import { isoTime, orNull } from './values.ts';
 
 /** A row of the overview. Values that are not metrics may be up to `RENEW` old. */
 export interface OverviewRow {
@@ -56,12 +59,12 @@ const isCurrent = (stamps: readonly unknown[], sources: readonly Source[]) =>
   stamps.length === sources.length && sources.every((source, index) => isOf(stamps[index], source.revision()));
 
 export function makeRow(viewed: Viewed, now: number): OverviewRow {
-  const { view, checked, problems, data, times, state } = checkedView(viewed, now, 'brief');
-  const { account, up, labels, deadLetters, events, flowControl } = view;
-  const { lastHour } = events;
+  const { facts, checked, problems, data, times, state } = checkedFacts(viewed, now);
+  const { messages, oldestEntered } = facts.shown.dlq?.now?.selections.get('all') ?? {};
+  const lastHour = lastHourOf(facts);
   const worstData = DATA_STATES[Math.max(0, ...data.map(each => DATA_STATES.indexOf(each)))] ?? 'fresh';
   return {
-    up,
+    up: viewed.account.status().up,
     problems,
     unevaluated: [
       ...new Set(
@@ -71,24 +74,24 @@ export function makeRow(viewed: Viewed, now: number): OverviewRow {
       ),
     ],
     row: {
-      account,
+      account: viewed.account.name,
       state,
       data: worstData,
       dataAt: times.length === 0 ? null : isoTime(Math.min(...times)),
       problems: problems.length,
       worst: problems[0] ?? null,
-      deadLetters: deadLetters.messages,
-      deadLettersChange: deadLetters.change,
-      oldestEntered: deadLetters.oldestEntered,
-      serviceAheadSeconds: (Date.parse(view.serviceNow) - now) / 1000,
+      deadLetters: orNull(messages),
+      deadLettersChange: queueChange(facts),
+      oldestEntered: isoTime(oldestEntered),
+      serviceAheadSeconds: (facts.serviceNow - now) / 1000,
       delivered: lastHour?.deliveredRatio ?? null,
       finished: lastHour && {
         by: lastHour.delivered + lastHour.failed + lastHour.cancelled,
         overSeconds: lastHour.overSeconds,
       },
-      waiting: flowControl.waiting,
-      inFlight: events.inFlight,
-      labels,
+      waiting: waitingOf(facts),
+      inFlight: orNull(facts.shown.events?.now?.gauges?.inFlight),
+      labels: labelsView(viewed.settings),
     },
   };
 }

@@ -8,6 +8,7 @@ import { systemClock } from '../../src/kit/clock.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
+import { createViewScene } from '../support/view-scene.ts';
 
 it('closing the agent waits for a locked store only once, regardless of the number of accounts', async () => {
   const emulator = await startEmulator({ workload: false });
@@ -34,4 +35,18 @@ it('closing the agent waits for a locked store only once, regardless of the numb
   afterThisTest(async () => exec.mockRestore());
   await agent.close();
   expect(exec.mock.calls.filter(([sql]) => sql === 'BEGIN IMMEDIATE')).toHaveLength(1);
+});
+
+it('exposes a problem of the agent itself without an account, on /metrics and /metrics/agent', async () => {
+  const dead = ['a', 'b', 'c'].map(name => ({ name, baseUrl: 'http://127.0.0.1:1', token: 'x' }));
+  const { core, clock } = await createViewScene({}, { accounts: dead });
+  core.start();
+  const exposed = async (scope: 'everything' | 'agent') =>
+    (await core.served.exposition(scope, 'text', false)).body.toString().match(/^delivery_problem.*$/gm);
+  const series = 'delivery_problem{kind="service_unavailable",severity="critical"} 1';
+  await eventually(async () => {
+    await clock.advance(15_000);
+    expect(await exposed('everything')).toContain(series);
+  });
+  expect(await exposed('agent')).toEqual([series]);
 });

@@ -94,12 +94,19 @@ const FIRING = 'firing critical DeliveryDatabaseAway: The database is unavailabl
 
 describe('alerts about the agent', () => {
   it('an alert about the agent has no account label and is sent when it fires and when it resolves', async () => {
-    const { run, shown } = await setUp();
+    const { run, shown, alerting } = await setUp();
     expect(await run(FAILED, 10 * MINUTE)).toEqual([]);
     expect(await run(FAILED)).toEqual([
       'firing ops critical DeliveryNotificationsFailing: 1 notification to ops failed in the last 15 minutes, and none was delivered.',
     ]);
     expect(shown()).toEqual(['DeliveryNotificationsFailing firing']);
+    const exposed = alerting().sources.filter(({ families }) =>
+      families.some(({ name }) => name === 'delivery_problem'),
+    );
+    expect(exposed.map(({ account }) => account)).toEqual([undefined]);
+    expect(exposed.flatMap(source => source.samples().get('delivery_problem') ?? [])).toEqual([
+      { labels: { kind: 'notifications_failing', severity: 'critical', subject: 'ops' }, value: 1 },
+    ]);
     expect(await run({}, 16 * MINUTE)).toEqual([
       expect.stringMatching(/^resolved ops critical DeliveryNotificationsFailing/),
     ]);

@@ -3,6 +3,7 @@ import type { Account } from '../../src/agent/account.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import type { CheckKind } from '../../src/model/check-kind.ts';
 import { Alerting } from '../../src/rules/alerting.ts';
+import { AGENT_CHECKS } from '../../src/rules/checks/agent.ts';
 import type { CheckOutcome } from '../../src/rules/checks/check.ts';
 import { ACCOUNT_CHECKS, runChecks } from '../../src/rules/checks/run.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
@@ -30,7 +31,12 @@ async function setUp() {
       await rows.commit(...what);
     },
   };
-  const received: { status: string; labels: Record<string, string>; annotations: Record<string, string> }[] = [];
+  const received: {
+    status: string;
+    startsAt: string;
+    labels: Record<string, string>;
+    annotations: Record<string, string>;
+  }[] = [];
   const hook = await serve((request, response) => {
     let body = '';
     request.on('data', chunk => {
@@ -101,6 +107,8 @@ async function setUp() {
         .map(({ labels, state }) => `${labels.alertname} ${state}`)
         .join('; '),
     states: () => alerting.states('a'),
+    problems: Object.assign(() => alerting.problems('a'), { now: clock.now }),
+    exposed: () => alerting.sourcesOf('a').flatMap(source => [...(source.samples().get('delivery_problem') ?? [])]),
     source: () => [...(alerting.sourcesOf('a')[0]?.samples().get('delivery_watch_alerts') ?? [])],
     async reload(alerts: object) {
       const config = configOf(alerts);
@@ -229,6 +237,67 @@ describe('built-in alerts', () => {
     await reload(alerts);
     expect(await run(growing())).toBe('resolved DeliveryDlqGrowing dlq');
     expect(await run(growing(), 5 * MINUTE)).toBe('');
+  });
+
+  it.each<[string, object]>([
+    ['its kind is disabled', { builtin: { disable: ['dlq_growing'] } }],
+    ['alerts are disabled', { enabled: false }],
+  ])(
+    'a problem whose alert is not sent, because %s, has a state, which is sent once it is enabled',
+    async (_why, alerts) => {
+      const { run, start, reload, problems, phases, states, exposed, received } = await setUp();
+      await reload(alerts);
+      const startedAt = problems.now() + 15 * SECOND;
+      expect(await run(growing(), 3 * MINUTE)).toBe('');
+      expect(problems()).toEqual([
+        expect.objectContaining({ kind: 'dlq_growing', isFiring: true, startsAt: startedAt }),
+      ]);
+      expect(exposed()).toEqual([{ labels: { kind: 'dlq_growing', severity: 'warning' }, value: 1 }]);
+      expect([phases(), states().get('DeliveryDlqGrowing')]).toEqual(['', undefined]);
+      await start(alerts);
+      expect(await run(growing())).toBe('');
+      await reload({});
+      expect(await run(growing())).toBe('firing DeliveryDlqGrowing dlq');
+      expect(received.at(-1)).toMatchObject({ startsAt: new Date(startedAt).toISOString() });
+    },
+  );
+
+  it('a problem that is only a warning at first fires `for` after that time, with the start that the data shows', async () => {
+    const { run, problems, received } = await setUp();
+    const since = problems.now() - MINUTE;
+    const stale = { data_stale: [{ subject: 'dlq', text: 'Stale.', since, warningFor: 2 * MINUTE }] };
+    expect(await run(stale, MINUTE + 15 * SECOND)).toBe('');
+    expect(problems()).toEqual([expect.objectContaining({ kind: 'data_stale', startsAt: since, isFiring: false })]);
+    expect(await run(stale, 30 * SECOND)).toBe('firing DeliveryBlind dlq');
+    expect(received.at(-1)).toMatchObject({ startsAt: new Date(since).toISOString() });
+  });
+
+  it('an alert keeps firing without a resolution if its problem becomes one of another kind', async () => {
+    const { run, problems } = await setUp();
+    const found = [{ subject: 'dlq', text: 'Old.' }];
+    expect(await run({ data_stale: found }, MINUTE)).toBe('firing DeliveryBlind dlq');
+    expect(await run({ data_withdrawn: found }, MINUTE)).toBe('');
+    expect(problems()).toEqual([expect.objectContaining({ kind: 'data_withdrawn', isFiring: true })]);
+  });
+
+  it('more than a hundred subjects of a kind share the subject __other__', async () => {
+    const { run, exposed } = await setUp();
+    await run({ breaker_open: Array.from({ length: 120 }, (_, n) => ({ subject: `b${n}`, text: 'Open.' })) });
+    const subjects = exposed().map(({ labels }) => labels.subject);
+    expect([subjects.length, subjects[0], subjects.at(-1)]).toEqual([101, 'b0', '__other__']);
+  });
+
+  it('only alerts on shares and on growth keep firing for more than two minutes after their last finding', () => {
+    const lasting = [...ACCOUNT_CHECKS, ...AGENT_CHECKS].filter(check => check.keepFiringFor > 2 * MINUTE);
+    expect([...new Set(lasting.map(({ kind }) => kind))].sort()).toEqual([
+      'callbacks_failing',
+      'dlq_growing',
+      'messages_failing',
+      'messages_late',
+      'rate_limited',
+      'retries_high',
+      'waitlist_growing',
+    ]);
   });
 
   it('a built-in alert with severity info is sent only if builtin.severity is info', async () => {

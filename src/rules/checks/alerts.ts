@@ -3,23 +3,24 @@ import { AGENT_CHECKS } from './agent.ts';
 import { type BuiltinAlert, type Check, isAtLeast } from './check.ts';
 import { ACCOUNT_CHECKS } from './run.ts';
 
-type Definition = Omit<Check<never>, 'check' | 'when' | 'kind'>;
+const OF_AGENT = new Set(AGENT_CHECKS.map(({ alert }) => alert));
 
-const byAlert = Map.groupBy<BuiltinAlert, Definition & Pick<Check<never>, 'kind'>>(
-  [...ACCOUNT_CHECKS, ...AGENT_CHECKS],
-  ({ alert }) => alert,
-);
-
-export const BUILTIN_ALERTS: readonly BuiltinAlert[] = [...byAlert.keys()];
-
-const ofAgent = new Set(AGENT_CHECKS.map(({ alert }) => alert));
-
-/** Returns the definition of an alert: that of its checks, with the highest of their severities. Throws for an unknown name. */
-export function builtinAlert(name: BuiltinAlert) {
-  const checks = byAlert.get(name);
-  if (!checks) throw new Error(`there is no built-in alert ${name}`);
+/** Returns the definition of an alert: that of its checks, with the highest of their severities. */
+function definitionOf(name: BuiltinAlert, checks: readonly Omit<Check<never>, 'check'>[]) {
   const severest = checks.reduce((a, b) => (isAtLeast(a.severity, b.severity) ? a : b));
-  return { ...severest, kinds: [...new Set(checks.map(({ kind }) => kind))], isOfAgent: ofAgent.has(name) };
+  return { ...severest, kinds: [...new Set(checks.map(({ kind }) => kind))], isOfAgent: OF_AGENT.has(name) };
+}
+
+const byAlert = Map.groupBy([...ACCOUNT_CHECKS, ...AGENT_CHECKS], ({ alert }) => alert);
+const definitions = new Map([...byAlert].map(([name, checks]) => [name, definitionOf(name, checks)]));
+
+export const BUILTIN_ALERTS: readonly BuiltinAlert[] = [...definitions.keys()];
+
+/** Throws for an unknown name. */
+export function builtinAlert(name: BuiltinAlert) {
+  const definition = definitions.get(name);
+  if (!definition) throw new Error(`there is no built-in alert ${name}`);
+  return definition;
 }
 
 /** Whether a built-in alert is sent for problems of this kind. */

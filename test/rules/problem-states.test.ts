@@ -1,0 +1,95 @@
+import { describe, expect, it } from 'vitest';
+import type { CheckKind, CheckSeverity } from '../../src/model/check-kind.ts';
+import type { Alert } from '../../src/rules/alert.ts';
+import { problemsSource } from '../../src/rules/problem-states.ts';
+import type { AlertState } from '../../src/rules/state.ts';
+
+const MINUTE = 60_000;
+const START = Date.UTC(2026, 5, 1);
+
+type Given = readonly [kind: CheckKind, severity: CheckSeverity, subject: string | undefined, state: AlertState];
+
+const firing: AlertState = { phase: 'firing', startsAt: START };
+
+const alertOf = ([kind, severity, subject, state]: Given): Alert => ({
+  rule: `${kind} ${severity}`,
+  labels: { severity },
+  annotations: { summary: 'It is bad.' },
+  value: 1,
+  state,
+  problem: { kind, subject },
+});
+
+/** Creates a source for an account. `at` returns its lines some minutes after the start, with these alerts. */
+function scene(account: string | null = 'acme') {
+  let [now, alerts]: [number, readonly Alert[]] = [START, []];
+  const evaluated = () => ({
+    alerts: new Map(alerts.map(alert => [JSON.stringify([alert.rule, alert.problem]), alert])),
+    unknown: new Set<string>(),
+    beyondCap: new Map<string, number>(),
+  });
+  const source = problemsSource(account ?? undefined, evaluated, () => now);
+  return {
+    source,
+    at(minutes: number, ...given: readonly Given[]) {
+      now = START + minutes * MINUTE;
+      alerts = given.map(alertOf);
+      return source
+        .samples()
+        .get('delivery_problem')
+        ?.map(({ labels: { kind, severity, subject }, value }) => `${kind} ${severity} ${subject ?? '-'} ${value}`);
+    },
+  };
+}
+
+describe('delivery_problem', () => {
+  it('a pending problem has no series, a firing one has 1, and an ended one has 0 for ten minutes', () => {
+    const { at } = scene();
+    const pending: AlertState = { phase: 'pending', startsAt: START, heldFor: 0 };
+    const resolved: AlertState = { phase: 'resolved', startsAt: START, endsAt: START + 3 * MINUTE };
+    expect(at(0, ['dlq_growing', 'warning', undefined, pending])).toEqual([]);
+    expect(at(2, ['dlq_growing', 'warning', undefined, firing])).toEqual(['dlq_growing warning - 1']);
+    expect(at(3, ['dlq_growing', 'warning', undefined, resolved])).toEqual(['dlq_growing warning - 0']);
+    // It is pending again.
+    expect(at(12, ['dlq_growing', 'warning', undefined, pending])).toEqual(['dlq_growing warning - 0']);
+    expect(at(14)).toEqual([]);
+  });
+
+  it('a problem that ended before a restart has 0 until ten minutes after its end', () => {
+    const resolved: AlertState = { phase: 'resolved', startsAt: START, endsAt: START + MINUTE };
+    const given: Given = ['token_rejected', 'critical', undefined, resolved];
+    expect(scene().at(10, given)).toEqual(['token_rejected critical - 0']);
+    expect(scene().at(12, given)).toEqual([]);
+  });
+
+  it('a kind and subject has 1 only at its highest severity', () => {
+    const { at } = scene();
+    const slow: Given = ['messages_failing', 'warning', undefined, firing];
+    const fast: Given = ['messages_failing', 'critical', undefined, firing];
+    expect(at(0, fast, slow)).toEqual(['messages_failing critical - 1']);
+    expect(at(1, slow)).toEqual(['messages_failing critical - 0', 'messages_failing warning - 1']);
+    expect(at(2, fast, slow)).toEqual(['messages_failing critical - 1', 'messages_failing warning - 0']);
+  });
+
+  it('subjects have their own series, and agent-wide problems have no account', () => {
+    const { at, source } = scene(null);
+    const given: Given[] = ['ops', 'pager'].map(name => ['notifications_failing', 'critical', name, firing]);
+    expect(at(0, ...given)).toEqual(['notifications_failing critical ops 1', 'notifications_failing critical pager 1']);
+    expect('account' in source).toBe(false);
+    expect(scene().source.account).toBe('acme');
+  });
+
+  it('alerts of users’ rules have no series', () => {
+    const { problem: _, ...alert } = alertOf(['dlq_old', 'warning', undefined, firing]);
+    const evaluated = { alerts: new Map([['a', alert]]), unknown: new Set<string>(), beyondCap: new Map() };
+    expect(
+      problemsSource(
+        'acme',
+        () => evaluated,
+        () => START,
+      )
+        .samples()
+        .get('delivery_problem'),
+    ).toEqual([]);
+  });
+});
