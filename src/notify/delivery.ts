@@ -4,7 +4,7 @@ import type { Counter } from '../kit/counter.ts';
 import { hashedId } from '../kit/hash.ts';
 import type { Log } from '../kit/log.ts';
 import { StoreError } from '../store/errors.ts';
-import { isNotHeld, NO_ACCOUNT, type Store } from '../store/store.ts';
+import type { Store } from '../store/store.ts';
 import { type AlertStates, type ComparedGroup, type Comparison, compare } from './compare.ts';
 import { JournalCursors, type NoticeSource } from './journal-cursors.ts';
 import { fingerprintOf, groupIds, type Labels, type Notice } from './notice.ts';
@@ -78,7 +78,7 @@ export class Delivery {
     this.#receiver = receiver;
     this.#idOf = groupIds(receiver.grouping);
     const { notifier, member } = receiver;
-    this.#log = new SentLog(`${SENT}${notifier}/${member}/`);
+    this.#log = new SentLog(`${SENT}${notifier}/${member}/`, deps);
     this.#journals = new JournalCursors(`${notifier}/${member}`, {
       ...deps,
       drop: (notice, why) => this.#drop(notice, why),
@@ -125,7 +125,7 @@ export class Delivery {
           this.#failed({ answer: 'no secret', isDown: true }, requests[0]?.items ?? []);
         else await this.#sendAll(requests, signal);
       }
-      await this.#save();
+      await this.#log.save();
     } catch (error) {
       if (!signal.aborted) log.error({ notifier, member, error: String(error) }, 'bug');
     }
@@ -278,7 +278,7 @@ export class Delivery {
       const isStored = result.kind === 'ok' && !this.#receiver.isMerging;
       if (isWhole) this.#log.setLast(id, this.#deps.clock.now(), isStored);
     }
-    await this.#save();
+    await this.#log.save();
     return true;
   }
 
@@ -293,7 +293,7 @@ export class Delivery {
       return isNew ? [{ id, notice, sent }] : [];
     });
     for (const { id, notice } of before) this.#log.record(id, fingerprintOf(notice.labels), toSent(notice, ''));
-    await this.#save();
+    await this.#log.save();
     return () => {
       for (const { id, notice, sent } of before) this.#log.record(id, fingerprintOf(notice.labels), sent);
     };
@@ -386,19 +386,5 @@ export class Delivery {
     const status = items.some(({ notice }) => notice.status === 'firing') ? 'firing' : 'resolved';
     const lastAt = this.#log.lastAt(items[0]?.id ?? '') ?? 0;
     return `${fingerprintOf(labels)}:${status}:${hashedId([lastAt, ...alerts.sort()], 16)}`;
-  }
-
-  /** Commits the log. After an error, the next pass tries again. */
-  async #save(): Promise<void> {
-    const changes = this.#log.changes();
-    if (changes.length === 0) return;
-    const { store, log } = this.#deps;
-    try {
-      await store.commit(NO_ACCOUNT, changes);
-      this.#log.saved(changes);
-    } catch (error) {
-      // After a takeover, the rows belong to the next leader.
-      if (!isNotHeld(error)) log.debug({ error: String(error) }, 'the log of sent alerts could not be stored yet');
-    }
   }
 }

@@ -1,5 +1,6 @@
-import type { Change } from '../model/change.ts';
+import type { Log } from '../kit/log.ts';
 import { readRow } from '../store/errors.ts';
+import { isNotHeld, NO_ACCOUNT, type Store } from '../store/store.ts';
 import type { Labels } from './notice.ts';
 
 /** An alert that was sent as firing, with the text of its resolution. */
@@ -26,13 +27,15 @@ export const SENT = 'alerts/log/';
 /** What one receiver was last sent, by group. Changes are collected for the next commit. */
 export class SentLog {
   readonly #prefix: string;
+  readonly #deps: { readonly store: Pick<Store, 'commit'>; readonly log: Log };
   #groups = new Map<string, SentGroup>();
   readonly #stored = new Set<string>();
   readonly #changed = new Set<string>();
 
   /** `prefix`: key prefix of the receiver's rows. */
-  constructor(prefix: string) {
+  constructor(prefix: string, deps: { readonly store: Pick<Store, 'commit'>; readonly log: Log }) {
     this.#prefix = prefix;
+    this.#deps = deps;
   }
 
   /** Adds the stored rows of the receiver. Throws StoreError. */
@@ -92,24 +95,27 @@ export class SentLog {
     for (const [id, { alerts }] of this.#groups) if (alerts.size === 0 && !ids.has(id)) this.#groups.delete(id);
   }
 
-  /** Returns the rows to commit. Call `saved` after the commit. */
-  changes(): readonly Change[] {
-    return [...this.#changed].flatMap((id): Change[] => {
-      const group = this.#groups.get(id);
-      const key = this.#prefix + id;
-      if (group && group.alerts.size > 0)
-        return [{ key, value: JSON.stringify({ at: group.at, alerts: Object.fromEntries(group.alerts) }) }];
-      return this.#stored.has(id) ? [{ key, value: null }] : [];
-    });
-  }
-
-  saved(changes: readonly Change[]): void {
+  /** Commits the changes. After an error, the next call tries again. */
+  async save(): Promise<void> {
+    const ids = [...this.#changed].filter(id => this.#stored.has(id) || this.#rowOf(id) !== null);
+    const changes = ids.map(id => ({ key: this.#prefix + id, value: this.#rowOf(id) }));
+    try {
+      if (changes.length > 0) await this.#deps.store.commit(NO_ACCOUNT, changes);
+    } catch (error) {
+      // After a takeover, the rows belong to the next leader.
+      if (!isNotHeld(error)) this.#deps.log.debug({ error: String(error) }, 'sent alerts could not be logged yet');
+      return;
+    }
     this.#changed.clear();
-    for (const { key, value } of changes) {
-      const id = key.slice(this.#prefix.length);
-      if (value === null) this.#stored.delete(id);
+    for (const id of ids) {
+      if (this.#rowOf(id) === null) this.#stored.delete(id);
       else this.#stored.add(id);
     }
+  }
+
+  #rowOf(id: string): string | null {
+    const { at, alerts } = this.#groups.get(id) ?? { at: 0, alerts: new Map() };
+    return alerts.size === 0 ? null : JSON.stringify({ at, alerts: Object.fromEntries(alerts) });
   }
 
   #group(id: string): SentGroup {

@@ -25,7 +25,8 @@ async function startWith(key: string, value: string) {
 }
 
 describe('a truncated row of an account', () => {
-  it.each(rows.filter(([key]) => !/^(history|auto-cancel)\//.test(key)))(
+  // Rows of the former outbox are deleted without reading them.
+  it.each(rows.filter(([key]) => !/^(history|auto-cancel|alerts\/outbox)\//.test(key)))(
     'is named with its remedy: %s',
     async (key, value) => {
       const { core } = await startWith(key, value);

@@ -71,16 +71,17 @@ it.each(readdirSync(FOLDER))('an agent continues with the recorded store of %s',
   const path = join(newFolder(), 'store.db');
   writeStore(path, recorded);
   const { core, clock, accepted, until } = await startRecorded(path, recorded.recordedAt);
-  // Queued notifications are sent after the restart.
+  // Unsent notifications are sent after the restart.
   const queued = Object.keys(recorded.notified).map(each => each.replace('/up', '/down'));
   await until(() => {
     expect(accepted).toEqual(expect.arrayContaining([...queued, expect.stringMatching('^/pager ')]));
     expect(clock.now()).toBeGreaterThan(recorded.recordedAt + MINUTE);
   });
-  // A restored alert keeps its start time. A new one would cause another notification.
+  // The receivers have another port, so they get what fires, once. A restored alert keeps its start time.
   const alertOf = (notification: string) => notification.split(' ', 2).join(' ');
   const notified = new Set(Object.keys(recorded.notified).map(alertOf));
-  expect(accepted.filter(each => notified.has(alertOf(each)))).toEqual([]);
+  const again = accepted.filter(each => notified.has(alertOf(each)));
+  expect(again.toSorted()).toEqual(Object.keys(recorded.notified).toSorted());
   const visible = await readVisible(core);
   const { counters, budget, ...same } = recorded.visible;
   // The service has no new rows. Only missed starts of the schedule are still counted.
