@@ -100,7 +100,7 @@ function createStateViews(state: AgentState, { base, supervisor, kept }: StateVi
     loaded,
     accounts,
     printConfig: async () => (await import('../config/redacted.ts')).redactedYaml(config),
-    notifications: () => alerting.notifications(),
+    notifications: () => alerting.sending.notifications(),
     problemStates: () => alerting.problems(NO_ACCOUNT),
     group: base.leadership,
   });

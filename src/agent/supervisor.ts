@@ -226,7 +226,7 @@ export class Supervisor {
       },
       {
         prepare({ config }) {
-          const receivers = alerting.prepare(config);
+          const receivers = alerting.sending.prepare(config);
           return { commit: () => alerting.use(config, receivers), discard: () => undefined };
         },
       },

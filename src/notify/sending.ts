@@ -74,7 +74,7 @@ export class Sending implements JournalWatcher {
     this.#source = this.#counter.sourceOf(this.#notifiers());
     const { leadership } = deps;
     this.mayNotify = () => (!leadership || leadership.remaining() > 0 ? true : leadership.confirm());
-    this.#receivers = createReceivers({ ...deps, config, post: this.#client.post });
+    this.#receivers = this.prepare(config);
     this.#deliveries = this.#receivers.all.map(receiver => this.#createDelivery(receiver));
   }
 

@@ -1,5 +1,5 @@
 import { createIdentities } from '../kit/identity.ts';
-import { alertsSource, type NotificationCount } from '../metrics/alerting.ts';
+import { alertsSource } from '../metrics/alerting.ts';
 import type { Source } from '../metrics/family.ts';
 import { timeText } from '../notify/notice.ts';
 import type { Receivers } from '../notify/receivers.ts';
@@ -97,11 +97,6 @@ export class Alerting {
     this.sending = new Sending(config, { ...deps, states: { notices, isKnown: account => this.#isKnown(account) } });
   }
 
-  /** Creates the receivers of a configuration, for `use`. Throws if a secret is missing. */
-  prepare(config: AlertingSettings): Receivers {
-    return this.sending.prepare(config);
-  }
-
   /** Applies a configuration to senders, silences and heartbeat. Call `evaluate` to apply it to the rules of accounts. */
   async use(config: AlertingSettings, receivers: Receivers): Promise<void> {
     this.#config = config;
@@ -173,11 +168,6 @@ export class Alerting {
     return [...this.#entries.values()].map(entry => () => entry.evaluate());
   }
 
-  /** Loop bodies that send notifications. They never reject. */
-  get senders(): readonly Body[] {
-    return this.sending.senders;
-  }
-
   /** Returns the state of each firing or unknown rule about the agent or the account. */
   states(account: string): ReadonlyMap<string, 'firing' | 'unknown'> {
     const all = [NO_ACCOUNT, account].map(name => this.#entries.get(name)?.alerts.states());
@@ -195,11 +185,6 @@ export class Alerting {
   get sources(): readonly Source[] {
     const entry = this.#entries.get(NO_ACCOUNT);
     return [...this.sending.sources, ...(entry ? [entry.problems] : [])];
-  }
-
-  /** Returns notification counts of the configured notifiers since the process started. */
-  notifications(): readonly NotificationCount[] {
-    return this.sending.notifications();
   }
 
   /** Returns the alerts about one account; by default, about the agent and all configured accounts. */

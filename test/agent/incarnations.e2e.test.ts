@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { afterEach, beforeEach, expect, it, vi } from 'vitest';
-import { Alerting } from '../../src/rules/alerting.ts';
+import { Sending } from '../../src/notify/sending.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -196,14 +196,14 @@ async function live({ isShared, first, steps }: Of<typeof life>): Promise<readon
 let current: Witness | undefined;
 
 beforeEach(() => {
-  const prepare = Alerting.prototype.prepare;
-  vi.spyOn(Alerting.prototype, 'prepare').mockImplementation(function (this: Alerting, config) {
+  const prepare = Sending.prototype.prepare;
+  vi.spyOn(Sending.prototype, 'prepare').mockImplementation(function (this: Sending, config) {
     const receivers = prepare.call(this, config);
     for (const receiver of receivers.all) {
       Object.assign(receiver, {
         async send(notices: readonly { readonly labels: Readonly<Record<string, string>> }[]) {
           for (const { labels } of notices) current?.notified(labels.account ?? '');
-          return { kind: 'accepted' };
+          return { kind: 'ok', answer: 'status 200' };
         },
       });
     }

@@ -73,7 +73,7 @@ async function setUp({ isStandby = false } = {}) {
     shown: () => alerting.alerts().map(({ labels, state }) => `${labels.alertname} ${state}`),
     async reload(alerts: object) {
       const config = configOf(alerts);
-      await alerting.use(config, alerting.prepare(config));
+      await alerting.use(config, alerting.sending.prepare(config));
     },
     /** Evaluates this input every 15 seconds for `ms` and returns the notices sent. */
     async run(next: Trouble, ms = 15 * SECOND): Promise<readonly string[]> {
@@ -82,7 +82,7 @@ async function setUp({ isStandby = false } = {}) {
       for (let passed = 0; passed < ms; passed += 15 * SECOND) {
         await clock.advance(15 * SECOND);
         for (const evaluate of alerting.evaluations) await evaluate(never);
-        for (const send of alerting.senders) await send(never);
+        for (const send of alerting.sending.senders) await send(never);
       }
       return received.slice(before);
     },
@@ -125,7 +125,7 @@ describe('alerts about the agent', () => {
     vi.spyOn(store, 'commit').mockRejectedValue(new Error('the database is away'));
     await reload({ notifiers: [{ name: 'new', webhook: { url: `${hook}/new`, groupWait: '0s' } }] });
     expect(await run({ databaseAway: 0 }, 4 * MINUTE)).toHaveLength(1);
-    expect(alerting().notifications()).toContainEqual({ notifier: 'new', outcome: 'sent', count: 1 });
+    expect(alerting().sending.notifications()).toContainEqual({ notifier: 'new', outcome: 'sent', count: 1 });
   });
 
   it('an alert about the agent is not evaluated by a standby, which has not opened the agent-wide rows', async () => {

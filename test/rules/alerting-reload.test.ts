@@ -94,7 +94,7 @@ async function setUp() {
     const before = running;
     running ??= start(config);
     const { alerting, opened } = running;
-    if (before) await alerting.use(config, alerting.prepare(config));
+    if (before) await alerting.use(config, alerting.sending.prepare(config));
     for (const name of [...opened.keys()].filter(name => !names.includes(name))) {
       opened.delete(name);
       await alerting.remove(name);
@@ -120,7 +120,7 @@ async function setUp() {
       async send() {
         for (let pass = 0; pass < 2; pass += 1) {
           await clock.advance(2000);
-          for (const each of alerting.senders) await each(never);
+          for (const each of alerting.sending.senders) await each(never);
         }
         return sent.splice(0).sort();
       },
@@ -220,7 +220,7 @@ it('a reload sends unsent alerts to the new address of a notifier and deletes th
   // Both are new receivers, which get what fires, once.
   expect(await second.send()).toEqual(['/added firing Some a', '/new firing Some a']);
   expect(await second.send()).toEqual([]);
-  const counted = second.alerting.sources.flatMap(source => [
+  const counted = second.alerting.sending.sources.flatMap(source => [
     ...(source.samples().get('delivery_watch_notifications_total') ?? []),
   ]);
   expect(counted.map(({ labels, value }) => `${labels.notifier} ${labels.outcome} ${value}`)).toEqual([
@@ -246,6 +246,7 @@ it('alerts that were sent are resolved after a start without their rule and acco
   expect(await second.send()).toEqual(['/hook resolved Goes a', '/hook resolved Goes b', '/hook resolved Stays b']);
   takeOver();
   const third = await use(['a'], { rules: [above('Stays', 0)], enabled: false }, hook);
+  await third.evaluate();
   expect(await third.send()).toEqual(['/hook resolved Stays a']);
 });
 

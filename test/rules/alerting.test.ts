@@ -313,7 +313,7 @@ describe('notices of auto-cancel', () => {
       await alerting.sending.watch(createNoticeSource('a', journal, config.autoCancel.rules));
       return { alerting, journal };
     };
-    const send = (alerting: Alerting) => Promise.all(alerting.senders.map(sender => sender(never)));
+    const send = (alerting: Alerting) => Promise.all(alerting.sending.senders.map(sender => sender(never)));
     return { answer, clock, hook, bodies, store, commits, start, send };
   }
 
@@ -386,7 +386,7 @@ describe('notices of auto-cancel', () => {
     expect(bodies.flatMap(({ alerts }) => alerts.map(({ labels }) => labels.alertname))).toEqual([
       'DeliveryAutoCancelPlanned',
     ]);
-    expect(alerting.notifications().filter(({ notifier }) => notifier === 'hook')).toEqual([
+    expect(alerting.sending.notifications().filter(({ notifier }) => notifier === 'hook')).toEqual([
       { notifier: 'hook', outcome: 'sent', count: 1 },
       { notifier: 'hook', outcome: 'failed', count: 1 },
       { notifier: 'hook', outcome: 'dropped', count: 1 },

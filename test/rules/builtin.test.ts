@@ -86,7 +86,7 @@ async function setUp() {
     for (let passed = 0; passed < ms; passed += 15 * SECOND) {
       await clock.advance(15 * SECOND);
       for (const evaluate of alerting.evaluations) await evaluate(never);
-      for (const send of alerting.senders) await send(never);
+      for (const send of alerting.sending.senders) await send(never);
     }
     return received
       .slice(before)
@@ -112,7 +112,7 @@ async function setUp() {
     source: () => [...(alerting.sourcesOf('a')[0]?.samples().get('delivery_watch_alerts') ?? [])],
     async reload(alerts: object) {
       const config = configOf(alerts);
-      await alerting.use(config, alerting.prepare(config));
+      await alerting.use(config, alerting.sending.prepare(config));
       await alerting.evaluate(account, [], check);
     },
   };
