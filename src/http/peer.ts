@@ -101,14 +101,14 @@ interface Sent {
 /** Sends a signed request. Rejects if no response arrives. */
 async function send({ url, key, isLocal }: Peer, sent: Sent, signal: AbortSignal) {
   const { target, headers: more, caller, within = WITHIN } = sent;
-  const base = new URL(url);
-  const get = base.protocol === 'https:' ? getSecure : getPlain;
+  const get = new URL(url).protocol === 'https:' ? getSecure : getPlain;
   const authorization = key.sign(target, caller);
   return withDeadline(within, signal, async deadline => {
     const headers = { ...more, authorization, ...(caller !== undefined && { [CALLER]: caller }) };
-    const options = { agent: false, signal: deadline, headers };
+    // Resolving the target as a URL would send `//host/path` to another host, and change the signed text.
+    const options = { path: target, agent: false, signal: deadline, headers, rejectUnauthorized: !isLocal };
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      get(new URL(target, base), { ...options, rejectUnauthorized: !isLocal }, resolve).on('error', reject);
+      get(url, options, resolve).on('error', reject);
     });
     const { statusCode: status = 0, headers: received } = response;
     const body = await read(response);

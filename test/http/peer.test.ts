@@ -1,4 +1,6 @@
 import type { RequestListener } from 'node:http';
+import { connect } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it, vi } from 'vitest';
 import { createPeerKey, reportOfPeer, requestPeer, SIGNATURE } from '../../src/http/peer.ts';
 import type { Served } from '../../src/status/served.ts';
@@ -137,6 +139,36 @@ describe('requestPeer', () => {
     await expect(asked).rejects.toThrow(/abort/i);
     await eventually(() => expect(closed).toBe(1));
   });
+});
+
+it.each([
+  "/api/v1/overview?q=o'brien",
+  '/api/v1/../v1/overview?q="a|{c}"',
+  '//HOST/api/v1/overview',
+  'http://HOST/api/v1/overview',
+])('a standby sends the request target %s unchanged, and only to the leader', async target => {
+  const stray: string[] = [];
+  const other = new URL(await openPort((request, response) => response.end(String(stray.push(request.url ?? '')))));
+  const path = target.replace('HOST', other.host);
+  const asked: string[] = [];
+  const leader = await openPort((request, response) => {
+    asked.push(request.url ?? '');
+    response.setHeader(SIGNATURE, KEY.signResponse(request.headers.authorization ?? '', 200, 'of the leader'));
+    response.end('of the leader');
+  });
+  const group = {
+    isLeading: () => false,
+    leader: () => ({ id: 'leader', url: leader, since: 0, age: 0 }),
+    unavailableSince: () => undefined,
+  };
+  const standby = await serve({}, { peerKey: KEY, group });
+  const { port } = new URL(standby.server.url);
+  // `fetch` and `http.request` refuse some of these targets, or encode them.
+  const socket = connect(Number(port), '127.0.0.1');
+  socket.write(`GET ${path} HTTP/1.1\r\nHost: standby\r\nConnection: close\r\n\r\n`);
+  const received = await text(socket);
+  expect(received).toMatch(/^HTTP\/1\.1 200 .*of the leader$/s);
+  expect([asked, stray]).toEqual([[path], []]);
 });
 
 it('reportOfPeer accepts a signed report and rejects a recorded one', async () => {
