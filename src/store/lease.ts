@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
 import pLimit from 'p-limit';
 import type { Clock } from '../kit/clock.ts';
+import { StoreError } from './errors.ts';
 import { heldSql, leaseStatements } from './lease-sql.ts';
 import type { PostgresDatabase } from './postgres-database.ts';
 import type { Fence } from './postgres-lane.ts';
 import type { Leader, LeaderLease } from './store.ts';
 
 export interface LeaseDeps {
-  readonly database: Pick<PostgresDatabase, 'query' | 'schema'>;
+  readonly database: Pick<PostgresDatabase, 'query' | 'schema' | 'subject'>;
   readonly url: string;
   /** Duration of the lease (ms), which exceeds the interval between renewals and the duration of any statement. */
   readonly leaseTime: number;
@@ -59,18 +60,20 @@ export function createLease({ database, url, leaseTime, clock }: LeaseDeps): Lea
   async function acquire(): Promise<void> {
     const readAt = clock.monotonic();
     const [row] = await query(sql.read);
-    succeeded(readAt, Number(row?.at));
-    const { holder } = row ?? {};
+    // Without its row, nobody could ever lead.
+    if (!row) throw new StoreError('row', `the lease in ${database.subject}`);
+    const { holder } = row;
+    const at = Number(row.at);
+    succeeded(readAt, at);
     const isOther = holder !== null && holder !== self.id;
     leader = isOther
-      ? { id: String(holder), url: String(row?.url), since: Number(row?.since), renewed: Number(row?.renewed) }
+      ? { id: String(holder), url: String(row.url), since: Number(row.since), renewed: Number(row.renewed) }
       : undefined;
-    if (isOther && !(row?.ended === true && readAt - steadySince >= leaseTime / 2)) return;
+    if (isOther && !(row.ended === true && readAt - steadySince >= leaseTime / 2)) return;
     const requestedAt = clock.monotonic();
-    const [taken] = await query(sql.take, self.id, url, row?.epoch, leaseTime);
+    const [taken] = await query(sql.take, self.id, url, row.epoch, leaseTime);
     if (!taken) return;
     [phase, epoch] = ['leader', String(taken.epoch)];
-    const at = Number(row?.at);
     last = { requestedAt, at };
     leader = { ...self, since: at, renewed: at };
   }

@@ -75,6 +75,14 @@ describe.skipIf(!postgresIsThere()).each([
     expect(await two.store.agents?.()).toEqual(['http://one']);
   });
 
+  it('a standby whose lease row is missing reports it, and the leader ends', async () => {
+    const [one, two] = await startAll('one', 'two');
+    await group.database.query('write', `DELETE FROM ${SCHEMA}.lease`);
+    expect(await one.lease.renew()).toBe('lost');
+    const renewed = two.lease.renew();
+    await expect(renewed).rejects.toMatchObject({ reason: 'row', message: expect.stringContaining('the lease in') });
+  });
+
   it('only the leader commits, agent-wide rows included, and every process writes commands', async () => {
     const [one, two] = await startAll('one', 'two');
     for (const account of ['a', NO_ACCOUNT]) {
