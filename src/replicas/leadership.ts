@@ -183,7 +183,9 @@ export class Leadership {
     this.#outage = { since: clock.now(), failedAt, error };
     log.warn(
       { error: String(error) },
-      'database unavailable: polling continues, counters are frozen, auto-cancel is suspended',
+      this.isLeading()
+        ? 'database unavailable: polling continues, counters are frozen, auto-cancel is suspended'
+        : 'database unavailable: this standby cannot take over',
     );
   }
 

@@ -106,6 +106,15 @@ it('a leader continues during a database outage, logs its start and its end once
   ]);
 });
 
+it('a standby logs a database outage without claiming that it polls', async () => {
+  const { clock, shared, start } = setUp();
+  await start('one');
+  const { log } = await start('two');
+  shared.isUnavailable = true;
+  await clock.advance(10 * SECOND);
+  expect(log.lines.map(({ message }) => message)).toEqual(['database unavailable: this standby cannot take over']);
+});
+
 it('confirm renews an expired lease, but not again while the database is certainly unavailable', async () => {
   const { clock, shared, start } = setUp();
   const { leadership, renewals } = await start('one');
