@@ -108,7 +108,10 @@ async function send({ url, key, isLocal }: Peer, sent: Sent, signal: AbortSignal
     // Resolving the target as a URL would send `//host/path` to another host, and change the signed text.
     const options = { path: target, agent: false, signal: deadline, headers, rejectUnauthorized: !isLocal };
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
-      get(url, options, resolve).on('error', reject);
+      // A response with status 101 ends with `close` alone.
+      get(url, options, resolve)
+        .on('error', reject)
+        .on('close', () => reject(new Error('no response')));
     });
     const { statusCode: status = 0, headers: received } = response;
     const body = await read(response);
@@ -131,7 +134,7 @@ const ASKED = ['accept', 'accept-encoding'] as const;
 const RETURNED =
   /^(content-(type|encoding|security-policy)|vary|cache-control|location|retry-after|referrer-policy|x-frame-options)$/;
 
-/** Forwards a request, sent for `caller`, to the leader. Rejects if no signed response arrives. */
+/** Forwards a request, sent for `caller`, to the leader. Rejects with the cause, without the leader's URL, if no signed response arrives. */
 export async function forwardToPeer(
   peer: Peer,
   { url: target = '/', headers: given }: Pick<IncomingMessage, 'url' | 'headers'>,
@@ -142,7 +145,7 @@ export async function forwardToPeer(
   const name = caller === undefined ? undefined : encodeURIComponent(caller);
   const sent = { target, headers, caller: name, within: FORWARDED_WITHIN };
   const { status, body, isSigned, ...found } = await send(peer, sent, signal);
-  if (!isSigned) throw new Error(`${peer.url} did not sign its response`);
+  if (!isSigned) throw new Error(`its response with status ${status} is not signed with the key of this store`);
   const returned = Object.entries(found.headers).filter(([name]) => RETURNED.test(name));
   return { status, body, headers: { ...Object.fromEntries(returned), 'content-length': body.length } };
 }

@@ -119,6 +119,11 @@ describe('requestPeer', () => {
       /did not sign/,
     ],
     ['sends more than 16 MiB', (_, response) => response.end('x'.repeat(2 ** 24 + 1)), /more than 16777216 bytes/],
+    [
+      'switches protocols',
+      ({ socket }) => void socket.end('HTTP/1.1 101 x\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'),
+      /no response/,
+    ],
     ['closes the connection', ({ socket }) => void socket.destroy(), /socket hang up|ECONNRESET/],
   ])('requestPeer rejects if the other agent %s', async (_what, listener, message) => {
     await expect(ask(await openPort(listener))).rejects.toThrow(message);
@@ -141,6 +146,45 @@ describe('requestPeer', () => {
   });
 });
 
+/** Starts a standby whose leader has this URL. */
+function serveStandby(leader: string, isLeading = () => false) {
+  const group = {
+    isLeading,
+    leader: () => ({ id: 'leader', url: leader, since: 0, age: 0 }),
+    unavailableSince: () => undefined,
+  };
+  return serve({}, { peerKey: KEY, group });
+}
+
+it.each<[string, RequestListener, string]>([
+  ['closes the connection', ({ socket }) => void socket.destroy(), 'ECONNRESET'],
+  [
+    'has another key',
+    respond('{}', { key: createPeerKey('another') }),
+    'its response with status 200 is not signed with the key of this store',
+  ],
+])('a standby whose leader %s names the cause', async (_what, listener, cause) => {
+  const leader = await openPort(listener);
+  const { ask } = await serveStandby(leader);
+  const { status, text } = await ask('/api/v1/status');
+  expect([status, JSON.parse(text)]).toEqual([
+    503,
+    {
+      error: `this process is a standby, and the leader ${leader}, which renewed its lease 0 s ago, did not respond (${cause})`,
+    },
+  ]);
+});
+
+it('a standby that takes over while it waits for the leader responds itself', async () => {
+  let isLeading = false;
+  const leader = await openPort(({ socket }) => {
+    isLeading = true;
+    socket.destroy();
+  });
+  const { ask } = await serveStandby(leader, () => isLeading);
+  expect((await ask('/api/v1/status')).status).toBe(200);
+});
+
 it.each([
   "/api/v1/overview?q=o'brien",
   '/api/v1/../v1/overview?q="a|{c}"',
@@ -156,12 +200,7 @@ it.each([
     response.setHeader(SIGNATURE, KEY.signResponse(request.headers.authorization ?? '', 200, 'of the leader'));
     response.end('of the leader');
   });
-  const group = {
-    isLeading: () => false,
-    leader: () => ({ id: 'leader', url: leader, since: 0, age: 0 }),
-    unavailableSince: () => undefined,
-  };
-  const standby = await serve({}, { peerKey: KEY, group });
+  const standby = await serveStandby(leader);
   const { port } = new URL(standby.server.url);
   // `fetch` and `http.request` refuse some of these targets, or encode them.
   const socket = connect(Number(port), '127.0.0.1');

@@ -9,9 +9,18 @@ const OWN = /^\/(metrics|metrics\/agent|-\/.*|assets\/.*|api\/v1\/(sd|stream))$/
 
 const seconds = (ms: number) => `${Math.max(0, Math.round(ms / 1000))} s`;
 
-function whyNot(leader: ReturnType<ProcessGroup['leader']>): string {
+/** Returns the code of a network or TLS error instead of its message, which may contain text of the server. */
+function causeOf(error: unknown): string {
+  // After the timeout, the error is only that of the abort.
+  const { cause = error } = error instanceof Error ? error : {};
+  if (!(cause instanceof Error)) return '';
+  return 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.message;
+}
+
+function whyNot(leader: ReturnType<ProcessGroup['leader']>, cause: string | undefined): string {
   if (!leader) return 'this process is a standby, and no process leads now';
-  return `this process is a standby, and the leader ${leader.url}, which renewed its lease ${seconds(leader.age)} ago, did not respond`;
+  const detail = cause ? ` (${cause})` : '';
+  return `this process is a standby, and the leader ${leader.url}, which renewed its lease ${seconds(leader.age)} ago, did not respond${detail}`;
 }
 
 /** Answers GET requests to a standby with the response of the leader. POST routes work in every process. */
@@ -21,20 +30,25 @@ export function standbyRoutes(served: HttpServed, { callerOf }: Lifecycle): Rout
     const isRead = request.method === 'GET' || request.method === 'HEAD';
     if (!group || group.isLeading() || !isRead || OWN.test(request.path)) return next();
     const leader = group.leader();
+    let cause: string | undefined;
     // A leader that has just restarted as a standby must not forward the request again.
     if (leader && key && !isPeerRequest(request)) {
       const gone = new AbortController();
       whenOver(request, response, () => gone.abort());
       const peer = { url: leader.url, key, isLocal: false };
-      const found = await forwardToPeer(peer, request, callerOf(request), gone.signal).catch(() => undefined);
+      const found = await forwardToPeer(peer, request, callerOf(request), gone.signal).catch((error: unknown) => {
+        cause = causeOf(error);
+      });
       if (response.destroyed) return;
+      // The leader ended while the request was waiting for it.
+      if (!found && group.isLeading()) return next();
       if (found) {
         response.writeHead(found.status, found.headers);
         response.end(found.body);
         return;
       }
     }
-    const error = whyNot(leader);
+    const error = whyNot(leader, cause);
     response.status(503).set('Retry-After', '5');
     if (request.path.startsWith('/api/')) response.json({ error });
     else response.type('text').send(`${error}\n`);
