@@ -101,12 +101,15 @@ interface Sent {
 /** Sends a signed request. Rejects if no response arrives. */
 async function send({ url, key, isLocal }: Peer, sent: Sent, signal: AbortSignal) {
   const { target, headers: more, caller, within = WITHIN } = sent;
-  const get = new URL(url).protocol === 'https:' ? getSecure : getPlain;
+  const { protocol, pathname } = new URL(url);
+  const get = protocol === 'https:' ? getSecure : getPlain;
+  // A proxy removes the path of the agent's URL. Resolving the target as a URL would send `//host/path` to another host, and
+  // change the signed text.
+  const path = pathname.replace(/\/$/, '') + target;
   const authorization = key.sign(target, caller);
   return withDeadline(within, signal, async deadline => {
     const headers = { ...more, authorization, ...(caller !== undefined && { [CALLER]: caller }) };
-    // Resolving the target as a URL would send `//host/path` to another host, and change the signed text.
-    const options = { path: target, agent: false, signal: deadline, headers, rejectUnauthorized: !isLocal };
+    const options = { path, agent: false, signal: deadline, headers, rejectUnauthorized: !isLocal };
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       // A response with status 101 ends with `close` alone.
       get(url, options, resolve)
@@ -145,7 +148,10 @@ export async function forwardToPeer(
   const name = caller === undefined ? undefined : encodeURIComponent(caller);
   const sent = { target, headers, caller: name, within: FORWARDED_WITHIN };
   const { status, body, isSigned, ...found } = await send(peer, sent, signal);
-  if (!isSigned) throw new Error(`its response with status ${status} is not signed with the key of this store`);
+  if (!isSigned)
+    throw new Error(
+      `its response with status ${status} is not signed with the key of this store: check its clock and server.replicaUrl`,
+    );
   const returned = Object.entries(found.headers).filter(([name]) => RETURNED.test(name));
   return { status, body, headers: { ...Object.fromEntries(returned), 'content-length': body.length } };
 }

@@ -161,7 +161,7 @@ it.each<[string, RequestListener, string]>([
   [
     'has another key',
     respond('{}', { key: createPeerKey('another') }),
-    'its response with status 200 is not signed with the key of this store',
+    'its response with status 200 is not signed with the key of this store: check its clock and server.replicaUrl',
   ],
 ])('a standby whose leader %s names the cause', async (_what, listener, cause) => {
   const leader = await openPort(listener);
@@ -173,6 +173,29 @@ it.each<[string, RequestListener, string]>([
       error: `this process is a standby, and the leader ${leader}, which renewed its lease 0 s ago, did not respond (${cause})`,
     },
   ]);
+});
+
+it('a standby sends requests below the path of the leader, which a proxy removes', async () => {
+  const leader = await openPort(({ url, headers: { authorization = '' } }, response) => {
+    const isSigned = KEY.isSigned({ method: 'GET', url: url?.replace('/dw', ''), headers: { authorization } } as never);
+    response.setHeader(SIGNATURE, KEY.signResponse(authorization, 200, `${url} ${isSigned}`));
+    response.end(`${url} ${isSigned}`);
+  });
+  const { ask } = await serveStandby(`${leader}/dw`);
+  expect((await ask('/api/v1/status?a=1')).text).toBe('/dw/api/v1/status?a=1 true');
+});
+
+it('a standby that receives the request of another standby names the likely cause', async () => {
+  let own = '';
+  const group = {
+    isLeading: () => false,
+    leader: () => ({ id: 'leader', url: own, since: 0, age: 0 }),
+    unavailableSince: () => undefined,
+  };
+  const { server, ask } = await serve({}, { peerKey: KEY, group });
+  own = server.url;
+  const { status, text } = await ask('/');
+  expect([status, text]).toEqual([503, expect.stringContaining('correct server.replicaUrl of the leader')]);
 });
 
 it('a standby that takes over while it waits for the leader responds itself', async () => {

@@ -31,8 +31,10 @@ export function standbyRoutes(served: HttpServed, { callerOf }: Lifecycle): Rout
     if (!group || group.isLeading() || !isRead || OWN.test(request.path)) return next();
     const leader = group.leader();
     let cause: string | undefined;
-    // A leader that has just restarted as a standby must not forward the request again.
-    if (leader && key && !isPeerRequest(request)) {
+    if (isPeerRequest(request)) {
+      // Forwarding it again could be endless.
+      cause = 'its request arrived at a standby: if this persists, correct server.replicaUrl of the leader';
+    } else if (leader && key) {
       const gone = new AbortController();
       whenOver(request, response, () => gone.abort());
       const peer = { url: leader.url, key, isLocal: false };
