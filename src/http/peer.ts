@@ -114,7 +114,7 @@ async function send({ url, key, isLocal }: Peer, sent: Sent, signal: AbortSignal
       // A response with status 101 ends with `close` alone.
       get(url, options, resolve)
         .on('error', reject)
-        .on('close', () => reject(new Error('no response')));
+        .on('close', () => reject(new Error('the connection was closed')));
     });
     const { statusCode: status = 0, headers: received } = response;
     const body = await read(response);

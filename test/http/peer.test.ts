@@ -122,7 +122,7 @@ describe('requestPeer', () => {
     [
       'switches protocols',
       ({ socket }) => void socket.end('HTTP/1.1 101 x\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n'),
-      /no response/,
+      /the connection was closed/,
     ],
     ['closes the connection', ({ socket }) => void socket.destroy(), /socket hang up|ECONNRESET/],
   ])('requestPeer rejects if the other agent %s', async (_what, listener, message) => {
@@ -183,6 +183,16 @@ it('a standby sends requests below the path of the leader, which a proxy removes
   });
   const { ask } = await serveStandby(`${leader}/dw`);
   expect((await ask('/api/v1/status?a=1')).text).toBe('/dw/api/v1/status?a=1 true');
+});
+
+it('a standby serves its own paths itself, regardless of case and a slash at the end', async () => {
+  const asked: string[] = [];
+  const leader = await openPort(({ url = '' }, response) => response.end(String(asked.push(url))));
+  const { status } = await serveStandby(leader);
+  for (const path of ['/metrics', '/metrics/', '/Metrics/Agent/', '/-/ready', '/api/v1/sd/', '/api/v1/SD']) {
+    expect([path, await status(path)]).toEqual([path, 200]);
+  }
+  expect(asked).toEqual([]);
 });
 
 it('a standby that receives the request of another standby names the likely cause', async () => {

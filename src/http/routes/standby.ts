@@ -4,8 +4,8 @@ import { whenOver } from '../response-limiter.ts';
 import type { HttpServed, ProcessGroup } from '../served.ts';
 import type { Lifecycle } from './lifecycle.ts';
 
-/** Paths that a standby serves itself. */
-const OWN = /^\/(metrics|metrics\/agent|-\/.*|assets\/.*|api\/v1\/(sd|stream))$/;
+/** Paths that a standby serves itself. Like routes, they ignore case and a slash at the end. */
+const OWN = /^\/(metrics|metrics\/agent|-\/.*|assets\/.*|api\/v1\/(sd|stream))\/?$/i;
 
 const seconds = (ms: number) => `${Math.max(0, Math.round(ms / 1000))} s`;
 
