@@ -10,6 +10,7 @@ import { parsePromql } from '../mixin/parse-promql.ts';
 import { mainFile } from '../support/bundle.ts';
 import { type CliProcess, startCli } from '../support/cli.ts';
 import { eventually } from '../support/eventually.ts';
+import { type HttpService, startHttpService } from '../support/http-service.ts';
 import { requireProgram } from '../support/prometheus.ts';
 import { run } from '../support/run.ts';
 import { codeIn, runbookCode } from '../support/runbook-code.ts';
@@ -78,6 +79,7 @@ describe('PromQL in runbooks', () => {
 describe('commands in runbooks', () => {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-runbooks-'));
   let emulator: Emulator;
+  let receiver: HttpService;
   let agent: CliProcess;
   /** Values that replace the placeholders in commands, by placeholder. */
   let values: Readonly<Record<string, string>>;
@@ -85,6 +87,7 @@ describe('commands in runbooks', () => {
 
   beforeAll(async () => {
     emulator = await startEmulator({ history: 0, workload: false, dlqEntries: 3 });
+    receiver = await startHttpService((_request, response) => void response.end());
     const messageId = 'msg_runbooks';
     emulator.state.addDlqEntry({ messageId });
     const dlqId = emulator.state.addFailedRun({ workflowUrl: 'https://stuck.example.com/run' });
@@ -103,6 +106,7 @@ describe('commands in runbooks', () => {
             budget: { requestsPerSecond: 1000, burst: 1000, requestsPerDay: 100_000_000 },
           },
         ],
+        alerts: { notifiers: [{ name: 'production', webhook: { url: receiver.url } }] },
         collect: { flowControl: { every: '1s' }, dlq: { every: '1s', rescanEvery: '2s' }, events: { every: '1s' } },
         autoCancel: {
           mode: 'plan',
@@ -137,6 +141,7 @@ describe('commands in runbooks', () => {
   afterAll(async () => {
     agent?.kill('SIGKILL');
     await agent?.ended;
+    await receiver?.close();
     await emulator?.close();
     rmSync(folder, { recursive: true });
   });
