@@ -33,7 +33,7 @@ interface Deps {
 }
 
 /** Key prefix of an account's rows with the positions of receivers in its journal. */
-export const CURSOR = 'alerts/cursor/';
+const CURSOR = 'alerts/cursor/';
 /** Time after which the notice of a line is not sent (ms). */
 const EXPIRES_AFTER = 24 * 3_600_000;
 

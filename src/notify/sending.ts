@@ -12,7 +12,7 @@ import { createPost, type ReceiverClient } from '../upstream/post.ts';
 import { createAgentHeartbeat, type HeartbeatAccount } from './agent-heartbeat.ts';
 import type { AlertStates } from './compare.ts';
 import { Delivery, type MayNotify } from './delivery.ts';
-import { CURSOR, type JournalWatcher, type NoticeSource } from './journal-cursors.ts';
+import type { JournalWatcher, NoticeSource } from './journal-cursors.ts';
 import { type Receiver, SEND_OUTCOMES } from './notifiers/receiver.ts';
 import { HEARTBEAT, type HeartbeatOptions } from './options.ts';
 import { createReceivers, type Receivers, type ReceiversSettings } from './receivers.ts';
@@ -43,8 +43,9 @@ const SEND_EVERY = 1000;
 /** Maximum delay of the first heartbeat after startup (ms). */
 const FIRST_HEARTBEAT = 10_000;
 
-/** Prefixes of rows that earlier versions wrote. */
-const OBSOLETE = ['alerts/outbox/', 'alerts/grouped/', 'alerts/told/'];
+/** Kinds of rows below `alerts/`: of single receivers, and of earlier versions. */
+const OF_RECEIVERS: readonly string[] = ['log', 'cursor'];
+const OBSOLETE: readonly string[] = ['outbox', 'grouped', 'told'];
 
 /** Sends alerts and the notices of journals. Owns a delivery for each receiver, their loops, and the heartbeat. */
 export class Sending implements JournalWatcher {
@@ -182,12 +183,11 @@ export class Sending implements JournalWatcher {
   /** Deletes those of an account's rows that belong to no receiver or that earlier versions wrote. Rejects with StoreError. */
   async #deleteUnused(account: string): Promise<void> {
     const { store } = this.#deps;
-    const names = this.#receivers.all.map(({ notifier, member }) => `${notifier}/${member}`);
-    const used = names.flatMap(name => [`${SENT}${name}/`, CURSOR + name]);
-    const isUnused = (key: string) =>
-      key.startsWith(SENT) || key.startsWith(CURSOR)
-        ? !used.some(own => (own.endsWith('/') ? key.startsWith(own) : key === own))
-        : OBSOLETE.some(prefix => key.startsWith(prefix));
+    const names = new Set(this.#receivers.all.map(({ notifier, member }) => `${notifier}/${member}`));
+    const isUnused = (key: string) => {
+      const [, kind = '', notifier, member] = key.split('/');
+      return OBSOLETE.includes(kind) || (OF_RECEIVERS.includes(kind) && !names.has(`${notifier}/${member}`));
+    };
     const rows = await store.sizes(account, 'alerts/');
     const changes = [...rows.keys()].filter(isUnused).map(key => ({ key, value: null }));
     if (changes.length > 0) await store.commit(account, changes);
