@@ -206,13 +206,17 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     firing.set(of, lastFiring);
   }
 
-  /** Returns the names of the firing alerts in the store, and when they started to fire (ms since the world's start). */
+  /** Returns the names of the firing alerts of rules in the store, and when they started to fire (ms since the world's start). */
   const storedFiring = () =>
     new Map(
       [...disk.rows(ACCOUNT)].flatMap(([key, value]) => {
         if (!key.startsWith('alerts/state/')) return [];
-        const { rule, state } = JSON.parse(value) as { rule: string; state: { phase: string } };
-        return state.phase === 'firing' ? [[rule, lastFiring.get(rule) ?? time.now] as const] : [];
+        const { rule, state, problem } = JSON.parse(value) as {
+          rule: string;
+          state: { phase: string };
+          problem?: object;
+        };
+        return state.phase === 'firing' && !problem ? [[rule, lastFiring.get(rule) ?? time.now] as const] : [];
       }),
     );
 
