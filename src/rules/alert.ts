@@ -10,7 +10,7 @@ export interface Alert {
   readonly annotations: Readonly<Record<string, string>>;
   readonly value: number;
   readonly state: AlertState;
-  /** What a built-in check has found. */
+  /** Finding of a built-in check. */
   readonly problem?: { readonly kind: CheckKind; readonly subject?: string | undefined } | undefined;
   /** Whether the configuration does not send the alert: its kind or severity is not sent. */
   readonly isUnsent?: boolean | undefined;

@@ -48,7 +48,7 @@ export interface ActiveSeries {
   readonly annotations?: Readonly<Record<string, string>>;
   /** Minimum time for which the condition has held (ms), if the data itself shows it. */
   readonly heldFor?: number | undefined;
-  /** What a built-in check has found. */
+  /** Finding of a built-in check. */
   readonly problem?: FoundProblem | undefined;
 }
 

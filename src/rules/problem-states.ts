@@ -5,7 +5,7 @@ import type { CheckKind, CheckSeverity } from '../model/check-kind.ts';
 import type { Alert, Evaluated } from './alert.ts';
 import { isAtLeast } from './checks/check.ts';
 
-/** A problem in the state machine, whose `startsAt` is its start for page, API, metric and notification. */
+/** State of a problem. Page, API, report and notifications show `startsAt` as its start. */
 export interface ProblemState {
   readonly alert: string;
   readonly kind: CheckKind;
@@ -32,7 +32,7 @@ export function toProblemState({ rule: alert, problem, labels, annotations, stat
   ];
 }
 
-/** Time for which an ended problem is exposed as 0 (ms), so that `last_over_time` sees the end. */
+/** Time for which an ended problem is exposed as 0 (ms), so that `last_over_time` contains the end. */
 const ENDED_FOR = 10 * MINUTE;
 
 /** Returns the source of `delivery_problem`. `account`: undefined for the agent. */

@@ -44,7 +44,7 @@ const RESOLVED_RETENTION = 15 * 60_000;
 
 const since = (seenAt: number | undefined, now: number) => (seenAt === undefined ? 0 : now - seenAt);
 
-/** Returns the state of an alert whose condition has held for `heldFor` in an episode that started at `startsAt`. */
+/** Returns the state while a condition holds. `startsAt`: start of the episode; `heldFor`: time for which it has held so far. */
 function hold(startsAt: number, heldFor: number, durations: Durations, evaluation: Evaluation): AlertState {
   const longest = Math.max(heldFor, evaluation.heldFor ?? 0);
   if (evaluation.holds !== 'minor' && longest >= durations.for) return { phase: 'firing', startsAt };

@@ -86,7 +86,7 @@ export const KEEP_FIRING_FOR = 15 * MINUTE;
 export const isAtLeast = (severity: CheckSeverity, lowest: CheckSeverity): boolean =>
   CHECK_SEVERITIES.indexOf(severity) <= CHECK_SEVERITIES.indexOf(lowest);
 
-/** Returns the severity of a finding whose problem started `age` milliseconds ago. */
+/** Returns the severity of a finding. `age`: time since the start of the problem (ms). */
 export const severityOf = (
   check: Pick<Check<never>, 'severity'>,
   { severity = check.severity, warningFor = 0 }: Pick<Finding, 'severity' | 'warningFor'>,
