@@ -242,7 +242,7 @@ export class Delivery {
     const { clock } = this.#deps;
     const { wait } = this.#receiver.grouping;
     const first = changed.reduce(
-      (first, { startsAt, endsAt }) => Math.min(first, endsAt ?? startsAt),
+      (first, { startsAt, firedAt = startsAt, endsAt = firedAt }) => Math.min(first, endsAt),
       Number.MAX_VALUE,
     );
     const left = Math.min(wait, Math.max(0, first + wait - clock.now()));

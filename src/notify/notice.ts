@@ -6,7 +6,10 @@ export interface Notice {
   /** Identity of the alert. No value is empty. */
   readonly labels: Labels;
   readonly annotations: Labels;
+  /** Start of the cause. */
   readonly startsAt: number;
+  /** When the alert began to fire, if that is later than `startsAt`. */
+  readonly firedAt?: number | undefined;
   readonly endsAt?: number | undefined;
   /** Duration (ms) after which the notice expires. If it is set, no resolved notice follows. */
   readonly lasts?: number | undefined;

@@ -30,7 +30,7 @@ function toNotice({ labels, annotations, state, silencedBy }: Alert): readonly N
   if (state.phase === 'pending') return [];
   const { startsAt } = state;
   if (state.phase === 'resolved') return [{ status: 'resolved', labels, annotations, startsAt, endsAt: state.endsAt }];
-  const firing = { status: 'firing', labels, annotations, startsAt } as const;
+  const firing = { status: 'firing', labels, annotations, startsAt, firedAt: state.firedAt } as const;
   return [silencedBy === undefined ? firing : { ...firing, isSuppressed: true }];
 }
 

@@ -15,6 +15,8 @@ export type AlertState =
   | {
       readonly phase: 'firing';
       readonly startsAt: number;
+      /** When the alert began to fire; undefined in rows of earlier versions. */
+      readonly firedAt?: number | undefined;
       /** Time for which the condition has certainly not held; undefined while it holds. */
       readonly clearFor?: number | undefined;
       readonly seenAt?: number | undefined;
@@ -47,7 +49,8 @@ const since = (seenAt: number | undefined, now: number) => (seenAt === undefined
 /** Returns the state while a condition holds. `startsAt`: start of the episode; `heldFor`: time for which it has held so far. */
 function hold(startsAt: number, heldFor: number, durations: Durations, evaluation: Evaluation): AlertState {
   const longest = Math.max(heldFor, evaluation.heldFor ?? 0);
-  if (evaluation.holds !== 'minor' && longest >= durations.for) return { phase: 'firing', startsAt };
+  if (evaluation.holds !== 'minor' && longest >= durations.for)
+    return { phase: 'firing', startsAt, firedAt: evaluation.now };
   if (evaluation.holds === 'minor') return { phase: 'pending', startsAt, heldFor: 0 };
   return { phase: 'pending', startsAt, heldFor: longest, seenAt: evaluation.monotonic };
 }
@@ -67,11 +70,11 @@ export function advance(
     return hold(startsAt, state.heldFor + since(state.seenAt, monotonic), durations, evaluation);
   }
   if (state?.phase === 'firing') {
-    const { startsAt } = state;
+    const { startsAt, firedAt } = state;
     if (holds === 'unknown') return { ...state, seenAt: undefined };
-    if (holds === true) return { phase: 'firing', startsAt };
+    if (holds === true) return { phase: 'firing', startsAt, firedAt };
     const clearFor = state.clearFor === undefined ? 0 : state.clearFor + since(state.seenAt, monotonic);
-    if (clearFor < durations.keepFiringFor) return { phase: 'firing', startsAt, clearFor, seenAt: monotonic };
+    if (clearFor < durations.keepFiringFor) return { phase: 'firing', startsAt, firedAt, clearFor, seenAt: monotonic };
     return { phase: 'resolved', startsAt, endsAt: Math.max(now, startsAt) };
   }
   if (holds === true || holds === 'minor')

@@ -54,6 +54,16 @@ describe('groups', () => {
     expect(scene.hook.sent).toEqual(['firing 1']);
   });
 
+  it('the group wait time starts when an alert fires, not when its cause began', async () => {
+    const scene = await createScene();
+    const firedAt = scene.clock.now();
+    scene.begin('1', { startsAt: firedAt - HOUR, firedAt });
+    await scene.deliver(WAIT - SECOND);
+    expect(scene.hook.sent).toEqual([]);
+    await scene.deliver(SECOND);
+    expect(scene.hook.sent).toEqual(['firing 1']);
+  });
+
   it('a group notification contains the changed alerts and all other firing alerts, with their latest annotations', async () => {
     const scene = await createScene();
     scene.begin('1');

@@ -99,6 +99,7 @@ describe('account evaluation', () => {
         labels: { alertname: 'Big', account: 'acme', severity: 'warning', x: 'a' },
         annotations: { summary: '2.5 in acme of a!' },
         startsAt: expect.any(Number),
+        firedAt: expect.any(Number),
       },
       expect.objectContaining({ labels: { alertname: 'Big', account: 'acme', severity: 'warning' } }),
     ]);

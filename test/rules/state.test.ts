@@ -54,14 +54,14 @@ describe('alert states', () => {
     expect(phases({ for: 0, keepFiringFor: 0 }, ['minor', T, 'minor'])).toBe('pending firing resolved');
     const first = advance(undefined, durations, { holds: 'minor', since: START - MINUTE, now: START, monotonic: 0 });
     const later = advance(first, durations, { holds: T, heldFor: MINUTE, now: START + SECOND, monotonic: SECOND });
-    expect(later).toEqual({ phase: 'firing', startsAt: START - MINUTE });
+    expect(later).toEqual({ phase: 'firing', startsAt: START - MINUTE, firedAt: START + SECOND });
   });
 
   it('an episode starts with the first evaluation, even if the alert fires later, and never in the future', () => {
     const durations = { for: SECOND, keepFiringFor: 0 };
     const at = (now: number, state?: AlertState) =>
       advance(state, durations, { holds: T, since: START + MINUTE, now: START + now, monotonic: now });
-    expect(at(SECOND, at(0))).toEqual({ phase: 'firing', startsAt: START });
+    expect(at(SECOND, at(0))).toEqual({ phase: 'firing', startsAt: START, firedAt: START + SECOND });
   });
 
   it('a resolved alert is kept for 15 minutes, or until its condition holds again', () => {
