@@ -33,6 +33,8 @@ type Rule = Process['config']['autoCancel']['rules'][number];
 type Intent = Extract<JournalEntry, { step: 'intent' }>;
 
 const MODES = ['plan', 'approve', 'enforce'];
+/** Responses that prove that a DELETE had no effect, so that it may be repeated. */
+const WITHOUT_EFFECT: ReadonlySet<number | undefined> = new Set([401, 403, 429]);
 /** Minimum size of a clock change that counts as a step (ms). */
 const STEP = 30 * SECOND;
 
@@ -268,7 +270,7 @@ export function checkCancel(id: string, process: Process, world: CancelWorld): s
   }
 
   // Check that the callback is not cancelled twice.
-  const counted = sent.filter(each => each.action === action && each.status !== 429);
+  const counted = sent.filter(each => each.action === action && !WITHOUT_EFFECT.has(each.status));
   fault(counted.length >= (rule.evidence === 'blind' ? 1 : 2), `it was sent ${counted.length} times in this episode`);
   fault(
     counted.some(({ at }) => at >= newest.begunAt),
@@ -276,7 +278,7 @@ export function checkCancel(id: string, process: Process, world: CancelWorld): s
   );
   fault(mine.length > 1, 'another episode of it is unresolved');
   if (rule.evidence === 'blind') {
-    const before = sent.filter(each => each.id === id && each.status !== 429 && each.status !== 400);
+    const before = sent.filter(each => each.id === id && !WITHOUT_EFFECT.has(each.status) && each.status !== 400);
     fault(before.length > 0, 'the rule is blind and it was sent before');
   }
 
