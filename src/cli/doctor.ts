@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import { endWithin } from '../kit/clock.ts';
 import { printable, printableJson, someOf } from '../kit/text.ts';
-import type { CheckLine } from './doctor/checklist.ts';
 import { examine } from './doctor/doctor.ts';
+import type { CheckLine } from './doctor/probe.ts';
 import { realDeps } from './read-alone.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';

@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { globSync } from 'node:fs';
+import { globSync, readFileSync } from 'node:fs';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
 import { z } from 'zod';
 import { systemClock } from '../kit/clock.ts';
@@ -19,7 +19,7 @@ import { checkExcludedFamilies } from './excluded-families.ts';
 import { parseContent } from './parse.ts';
 import { checkSchedules } from './schedules.ts';
 import { Config, ConfigInput } from './schema.ts';
-import { checkPlainHttp, checkSecrets, checkTwins, expansions } from './secrets.ts';
+import { checkPlainHttp, checkSecrets, checkTwins, expansions, secretsOf, writtenSecrets } from './secrets.ts';
 import { checkAutoCancel, checkSettings } from './settings.ts';
 import { readText } from './text-file.ts';
 import { readWebConfig } from './web-config.ts';
@@ -157,6 +157,16 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
   if (errors.length > 0) throw new ConfigError(errors, warnings);
   const hash = createHash('sha256').update(JSON.stringify(config)).digest('hex').slice(0, 16);
   return { file, config, hash, filesHash, warnings: sortedErrors(warnings), place };
+}
+
+/** Returns the files that contain secrets: tokens, passwords and their hashes, and keys. */
+export function filesWithSecrets({ file, config }: LoadedConfig): readonly string[] {
+  const own = [file, ...config.accountFiles.flatMap(pattern => filesOf(pattern, file))];
+  const separate = secretsOf(config).flatMap(({ setting }) => ('file' in setting ? [setting.file] : []));
+  const { webConfigFile } = config.server;
+  const ofPort = webConfigFile === null ? [] : [...readWebConfig(webConfigFile).config.stamps.keys()];
+  const isSecret = (each: string) => /PRIVATE KEY|\$2[aby]\$/.test(readFileSync(each, 'utf8'));
+  return [...new Set([...(writtenSecrets(config).length > 0 ? own : []), ...separate, ...ofPort.filter(isSecret)])];
 }
 
 export interface StoreSettings {

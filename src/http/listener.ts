@@ -29,7 +29,8 @@ const GRACE = 1000;
 
 const CHECK_EVERY = 1000;
 
-function listen(server: Server, { host, port }: Address): Promise<void> {
+/** Opens a port. Rejects with an error that names the address, and whose cause has the error code. */
+export function listen(server: Server, { host, port }: Address): Promise<void> {
   return new Promise<void>((resolve, reject) => {
     const fail = (cause: NodeJS.ErrnoException) => {
       const why = cause.code === 'EADDRINUSE' ? 'the address is in use' : cause.message;

@@ -57,6 +57,12 @@ export const secret = z
 
 export type SecretSetting = z.output<typeof secret>;
 
+/** Returns where a secret is stored, for messages. `key` names the setting. */
+export function nameOf(setting: SecretSetting, key: string): string {
+  if ('file' in setting) return setting.file;
+  return 'env' in setting ? `the environment variable ${setting.env}` : `${key} in the configuration`;
+}
+
 /** Returns why an environment variable is not a usable secret, or undefined. Does not check files. */
 export function secretError(setting: SecretSetting, env: Env): string | undefined {
   if (!('env' in setting)) return undefined;

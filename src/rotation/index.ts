@@ -4,14 +4,14 @@ import type { Clock } from '../kit/clock.ts';
 import { replaceFile } from '../kit/durable-file.ts';
 import { durationText } from '../kit/duration.ts';
 import { failureOf } from '../kit/failure.ts';
-import { type Env, fingerprint, type Secret } from '../kit/secret.ts';
+import { type Env, fingerprint, nameOf, type Secret } from '../kit/secret.ts';
 import { escapedJson } from '../kit/text.ts';
 import type { RecordedAccount } from '../model/account.ts';
 import { type AccountOptions, addressesOf } from '../upstream/options.ts';
 import * as upstream from '../upstream/rotator.ts';
 import { createResponseFile, findReset, forget, type StartedReset } from './response-file.ts';
 import { RotationError } from './rotation-error.ts';
-import { findSecret, nameOf, replaceSecret } from './secret-place.ts';
+import { findSecret, replaceSecret } from './secret-place.ts';
 
 export { RotationError } from './rotation-error.ts';
 

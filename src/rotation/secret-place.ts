@@ -1,7 +1,7 @@
 import { lstatSync, readFileSync, statSync } from 'node:fs';
 import { behindLinks, replaceFile } from '../kit/durable-file.ts';
 import { failureOf } from '../kit/failure.ts';
-import { type Env, Secret, type SecretSetting, secretError, toToken } from '../kit/secret.ts';
+import { type Env, nameOf, Secret, type SecretSetting, secretError, toToken } from '../kit/secret.ts';
 import { RotationError } from './rotation-error.ts';
 
 /** A secret and where it is stored. */
@@ -11,12 +11,6 @@ export interface SecretPlace {
   readonly present: Secret;
   /** Undefined if the secret is not in a file. `real`: the file behind links; `writtenAt`: ms since the Unix epoch. */
   readonly file?: { readonly path: string; readonly real: string; readonly writtenAt: number };
-}
-
-/** Returns where a secret is stored, for messages. `key` names the setting. */
-export function nameOf(setting: SecretSetting, key: string): string {
-  if ('file' in setting) return setting.file;
-  return 'env' in setting ? `the environment variable ${setting.env}` : `${key} in the configuration`;
 }
 
 /** Finds a secret. Throws RotationError if it is missing. `key` names the setting in messages. */

@@ -1,3 +1,4 @@
+import { readFileSync, realpathSync, statSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
 import { createPrivateFile } from '../kit/new-file.ts';
 import { StoreError, sqliteCode } from './errors.ts';
@@ -27,4 +28,19 @@ export function lockForProcess(path: string): () => void {
     throw cause;
   }
   return () => db.close();
+}
+
+/**
+ * Returns the id of the process that locks `path`; undefined if unknown. Reads Linux's list of locks, because trying to take the
+ * lock could prevent an agent from starting.
+ */
+export function lockHolder(path: string): string | undefined {
+  try {
+    const { ino } = statSync(`${realpathSync(path)}-lock`);
+    // See proc_locks(5): `1: POSIX  ADVISORY  WRITE 7807 fe:00:2146760 1073741824 1073742335`.
+    const held = new RegExp(`^\\d+: POSIX +ADVISORY +WRITE (\\d+) \\w+:\\w+:${ino} `, 'm');
+    return held.exec(readFileSync('/proc/locks', 'utf8'))?.[1];
+  } catch {
+    return undefined;
+  }
 }

@@ -1,4 +1,5 @@
 import type { IncomingHttpHeaders } from 'node:http';
+import { errorCode } from '../kit/error-code.ts';
 import { parseHttpDate, retryAfterMs } from '../kit/retry-after.ts';
 
 /** Outcomes of a request, which are values of the metric label `outcome`. */
@@ -72,6 +73,40 @@ const UNKNOWN_USER =
 export function isOtherRegion(reason: string, serviceError = ''): boolean {
   if (reason === 'unauthorized') return OTHER_REGION.test(serviceError);
   return reason === 'not_found' && (OTHER_REGION.test(serviceError) || UNKNOWN_USER.test(serviceError));
+}
+
+const NETWORK = 'check the network path: route, firewall, proxy; a running agent retries';
+
+const REMEDIES: Readonly<Record<Reason, string>> = {
+  unauthorized: 'replace the token: docs/tokens.md',
+  forbidden: 'give the token permission to read this, or disable the collector',
+  not_found: 'check baseUrl and paths, or disable the collector',
+  rate_limited: 'lower budget.requestsPerSecond, or try again later',
+  server: 'check the status page of the service; a running agent retries',
+  network: NETWORK,
+  timeout: NETWORK,
+  refused: 'check baseUrl and paths',
+  invalid_response: 'the response has an unexpected format: check baseUrl and paths',
+  bug: 'report this line',
+};
+
+/** Remedies by the code of a network error, which is the error's cause. */
+const CODE_REMEDIES: readonly (readonly [codes: RegExp, remedy: string])[] = [
+  [/^(ENOTFOUND|EAI_AGAIN)$/, 'check the host name and the resolver of this machine'],
+  [/^ECONNREFUSED$/, 'nothing listens there: check the address, its port and the firewall'],
+  [/^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/, "renew the certificate; check this machine's clock"],
+  [/SELF_SIGNED|^UNABLE_TO/, 'name its CA: upstream.caFile for the service, NODE_EXTRA_CA_CERTS for all'],
+  [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'the certificate is for another host: check the address'],
+  [/^(EPROTO|ERR_SSL_.*)$/, 'the port does not speak this TLS: check scheme and port'],
+  [/^UND_ERR_ABORTED$/, 'check user and password of the proxy, and what it allows'],
+];
+
+/** Returns what an operator can do about a failed read or connection. */
+export function remedyOf({ reason, serviceError, cause }: UpstreamError): string {
+  if (isOtherRegion(reason, serviceError)) return 'the token belongs to another region: check baseUrl';
+  const code = cause === undefined ? '' : errorCode(cause);
+  const [, remedy = REMEDIES[reason]] = CODE_REMEDIES.find(([codes]) => codes.test(code)) ?? [];
+  return remedy;
 }
 
 /** Returns the failure reason of a status; undefined for success. Redirects are failures, because they are never followed. */

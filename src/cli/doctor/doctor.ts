@@ -1,93 +1,74 @@
 import pLimit from 'p-limit';
-import { Agent } from 'undici';
-import { ConfigError, formatError, type LoadedConfig, loadConfig, loadStoreSettings } from '../../config/load.ts';
-import { replicaUrlOf } from '../../config/replica-url.ts';
+import { ConfigError, formatError, type LoadedConfig, loadConfig } from '../../config/load.ts';
+import type { Config } from '../../config/schema.ts';
 import { createSecretValues } from '../../config/secrets.ts';
-import { withClosing } from '../../kit/closing.ts';
-import { plural, someOf } from '../../kit/text.ts';
-import type { StoreOptions } from '../../store/options.ts';
-import { createDispatchers } from '../../upstream/dispatcher.ts';
-import { type CheckLine, type Checklist, createChecklist, type DoctorDeps, fail, ok, skip, warn } from './checklist.ts';
-import { checkPermissions, checkStopFile } from './files.ts';
-import { checkPort } from './ports.ts';
-import { checkReceivers } from './receivers.ts';
-import { checkService } from './service.ts';
-import { checkDisk, checkStore, holderOf } from './store.ts';
+import { type Closing, withClosing } from '../../kit/closing.ts';
+import { Secret, type SecretSetting } from '../../kit/secret.ts';
+import { otlpAddress } from '../../telemetry/options.ts';
+import { createDispatcher, createDispatchers } from '../../upstream/dispatcher.ts';
+import { tokenSource } from '../../upstream/token.ts';
+import { accountProbes } from './account.ts';
+import { checkConnection } from './connection.ts';
+import { localProbes, warningsOf } from './local.ts';
+import { type DoctorDeps, fail, type Probe, runProbes, TIME_LIMIT } from './probe.ts';
 
-const AT_A_TIME = 8;
+/** Maximum number of accounts and receivers that are checked concurrently. */
+const CONCURRENCY = 8;
 
-async function storeLines(list: Checklist, options: StoreOptions, env: DoctorDeps['env']): Promise<void> {
-  await list.check('store', () => checkStore(options, env));
-  await list.check('disk', () => checkDisk(options));
+/** Returns the probes for an invalid configuration, which all others need. */
+function invalidProbes({ errors, warnings }: ConfigError): readonly Probe[] {
+  const found = errors.map(error => fail(formatError(error), 'fix it: docs/config.md'));
+  const others = ['permissions', 'store', 'port', 'accounts', 'notifiers'];
+  return [
+    { name: 'configuration', run: () => [...found, ...warningsOf(warnings)] },
+    ...others.map(name => ({ name, needs: ['configuration'], run: () => [] })),
+  ];
 }
 
-async function withoutConfig(
-  file: string,
-  { errors, warnings }: ConfigError,
-  env: DoctorDeps['env'],
-  list: Checklist,
-): Promise<void> {
-  for (const error of errors) {
-    await list.check('configuration', () => fail(formatError(error), 'fix it: docs/config.md'));
-  }
-  for (const each of warnings) await list.check('configuration', () => warn(formatError(each), 'see docs/config.md'));
-  try {
-    await storeLines(list, loadStoreSettings(file).store, env);
-  } catch (error) {
-    if (!(error instanceof ConfigError)) throw error;
-    await list.check('store', () => skip('needs configuration'));
-  }
-  for (const name of ['permissions', 'port', 'accounts', 'notifiers']) {
-    await list.check(name, () => skip('needs configuration'));
-  }
-}
-
-async function localLines({ file, config, hash, warnings }: LoadedConfig, deps: DoctorDeps, list: Checklist) {
-  const names = config.accounts.map(({ name }) => name);
-  await list.check('configuration', () => ok(`${file}, ${plural(names.length, 'account')}: ${someOf(names)}`));
-  for (const each of warnings) await list.check('configuration', () => warn(formatError(each), 'see docs/config.md'));
-  for (const found of checkPermissions(file, config)) await list.check('permissions', () => found);
-  await storeLines(list, config.store, deps.env);
-  await list.check('stop file', () => checkStopFile(config));
-  await withClosing(async closing => {
-    const dispatcher = new Agent({ connect: { rejectUnauthorized: false } });
-    closing.add('connections', () => dispatcher.destroy());
-    const { listen, probesListen, webConfigFile, allowedHosts } = config.server;
-    const [hostHeader] = allowedHosts;
-    const urlOf = (server: Pick<typeof config.server, 'listen' | 'webConfigFile'>) =>
-      replicaUrlOf({ ...config.server, ...server, replicaUrl: null }, {}, '127.0.0.1');
-    const isGuarded = webConfigFile !== null;
-    const port = { dispatcher, hash, holder: holderOf(config.store), hostHeader, isGuarded, url: urlOf(config.server) };
-    await list.check('port', signal => checkPort(listen, port, signal));
-    if (probesListen === null) return;
-    const probes = { ...port, isGuarded: true, url: urlOf({ listen: probesListen, webConfigFile: null }) };
-    await list.check('port for probes', signal => checkPort(probesListen, probes, signal));
+/** Returns the probes that connect to receivers and send nothing. Their findings contain only scheme, host and port. */
+function receiverProbes(config: Config, { env, clock }: DoctorDeps, closing: Closing): readonly Probe[] {
+  const { alerts, heartbeat, tracing } = config;
+  const probeOf = (name: string, address: SecretSetting): Probe => ({
+    name,
+    async run() {
+      const url = URL.parse((await tokenSource(address, env)()).reveal());
+      if (!url) return fail('its address is invalid', 'check the file or variable that holds it');
+      const dispatcher = createDispatcher({ connectTimeout: TIME_LIMIT });
+      closing.add('connections', () => dispatcher.destroy());
+      return checkConnection(dispatcher, url, clock.now());
+    },
   });
-}
-
-async function accountLines({ config }: LoadedConfig, deps: DoctorDeps): Promise<CheckLine[]> {
-  return withClosing(async closing => {
-    const dispatchers = createDispatchers(deps.env);
-    const secrets = createSecretValues(config, deps.env);
-    closing.add('connections', () => dispatchers.destroy());
-    const checked = { ...deps, config, dispatchers, secrets };
-    const lines = await pLimit(AT_A_TIME).map(config.accounts, account => checkService(account, checked));
-    return lines.flat();
-  });
+  return [
+    ...alerts.notifiers.flatMap(({ name, alertmanager, webhook }) => [
+      ...(alertmanager?.urls ?? []).map(literal => probeOf(`notifier ${name}`, { literal })),
+      ...(webhook ? [probeOf(`notifier ${name}`, webhook.url)] : []),
+    ]),
+    ...(heartbeat ? [probeOf('heartbeat', heartbeat.url)] : []),
+    ...(tracing.enabled ? [probeOf('tracing', { literal: new Secret(otlpAddress(tracing.endpoint, env).url) })] : []),
+  ];
 }
 
 /** Checks everything that a configuration requires, without side effects. Rejects only with the signal's reason. */
 export async function examine(file: string, deps: DoctorDeps) {
-  const list = createChecklist(deps);
   let loaded: LoadedConfig;
   try {
     loaded = loadConfig(file, deps.env);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    await withoutConfig(file, error, deps.env, list);
-    return { lines: list.lines, isConfigValid: false };
+    return { lines: await runProbes(invalidProbes(error), deps), isConfigValid: false };
   }
-  await localLines(loaded, deps, list);
-  const [accounts, receivers] = await Promise.all([accountLines(loaded, deps), checkReceivers(loaded.config, deps)]);
-  return { lines: [...list.lines, ...accounts, ...receivers], isConfigValid: true };
+  const { config } = loaded;
+  const secrets = createSecretValues(config, deps.env);
+  return withClosing(async closing => {
+    const accounts = config.accounts.map(settings => {
+      // Separate connections, so that each account opens one whose certificate can be checked.
+      const dispatchers = createDispatchers(deps.env);
+      closing.add('connections', () => dispatchers.destroy());
+      return accountProbes(settings, { ...deps, config, secrets, dispatchers });
+    });
+    const receivers = receiverProbes(config, deps, closing).map(probe => [probe]);
+    const jobs = [localProbes(loaded, deps.env), ...accounts, ...receivers];
+    const lines = await pLimit(CONCURRENCY).map(jobs, probes => runProbes(probes, deps));
+    return { lines: lines.flat(), isConfigValid: true };
+  });
 }

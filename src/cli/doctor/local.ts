@@ -1,0 +1,103 @@
+import { statfsSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { resolve } from 'node:path';
+import { mayExist } from '../../auto-cancel/context.ts';
+import { filesWithSecrets, formatError, type LoadedConfig } from '../../config/load.ts';
+import { listen as openPort } from '../../http/listener.ts';
+import { parseListen } from '../../http/options.ts';
+import { errorCode } from '../../kit/error-code.ts';
+import type { Env } from '../../kit/secret.ts';
+import { plural, someOf } from '../../kit/text.ts';
+import { lockHolder } from '../../store/lock.ts';
+import type { StoreOptions } from '../../store/options.ts';
+import { folderOf, inspectSqlite } from '../../store/sqlite-inspect.ts';
+import { type Diagnosis, fail, ok, type Probe, skip, warn } from './probe.ts';
+
+const MIB = 2 ** 20;
+/** Free disk space below which the check fails (bytes): the write-ahead log alone may need 16 MiB. */
+const SPACE_FAILS = 32 * MIB;
+const SPACE_WARNS = 512 * MIB;
+
+export const warningsOf = (warnings: LoadedConfig['warnings']) =>
+  warnings.map(each => warn(formatError(each), 'see docs/config.md'));
+
+const mib = (bytes: number) => `${Math.round(bytes / MIB).toLocaleString('en-US')} MiB`;
+
+/** Checks whether every user can read a file with secrets. Its group may read it, as in containers. */
+function checkPermissions(loaded: LoadedConfig): readonly Diagnosis[] {
+  const files = filesWithSecrets(loaded);
+  const open = files.filter(file => (statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o007);
+  const found = open.map(file => warn(`${file} holds secrets, and other users may read it`, `chmod 600 ${file}`));
+  if (found.length > 0) return found;
+  return [ok(files.length > 0 ? 'only owner and group may read the files with secrets' : 'no file holds a secret')];
+}
+
+/** Reads the store without a lock, because an agent may be running. */
+async function checkStore({ kind, path, url, schema }: StoreOptions, env: Env): Promise<Diagnosis> {
+  if (kind === 'memory') return ok('in memory: counters restart at 0 with each process');
+  if (kind === 'sqlite') {
+    const { file, version, size, holder } = inspectSqlite(path);
+    if (version === undefined) return ok(`${file} does not exist yet; it can be created`);
+    return ok(`${file}, schema ${version}, ${mib(size)}${holder === undefined ? '' : `; process ${holder} holds it`}`);
+  }
+  if (url === null) return skip('needs store.url');
+  const { inspectPostgres } = await import('../../store/postgres-inspect.ts');
+  const { subject, version, leader = 'no process' } = await inspectPostgres({ url, schema }, { env });
+  if (version !== undefined) return ok(`${subject}, schema ${version}; ${leader} leads`);
+  return ok(`${subject} has no tables in schema ${schema} yet; the agent creates them when it starts`);
+}
+
+function checkDisk({ kind, path }: StoreOptions): Diagnosis {
+  if (kind !== 'sqlite') return skip(`the store is in ${kind === 'memory' ? 'memory' : 'PostgreSQL'}`);
+  const folder = folderOf(path);
+  const { bavail, bsize } = statfsSync(folder);
+  const free = bavail * bsize;
+  const detail = `${mib(free)} free at ${folder}`;
+  const todo = 'free disk space: without it, counters are frozen and auto-cancel sends nothing';
+  if (free < SPACE_FAILS) return fail(detail, todo);
+  return free < SPACE_WARNS ? warn(detail, todo) : ok(detail);
+}
+
+function checkStopFile({ config: { autoCancel } }: LoadedConfig): Diagnosis {
+  const file = resolve(autoCancel.stopFile);
+  if (autoCancel.mode === 'off' || autoCancel.rules.length === 0) return skip('auto-cancel is off');
+  if (!mayExist(file)) return ok(`${file} does not exist`);
+  const todo = 'remove it to let auto-cancel continue; make its folder readable';
+  return warn(`${file} exists or can't be checked: nothing is cancelled`, todo);
+}
+
+/** Opens a port. If it is in use, the process that holds the store shows whether an agent may be using it. */
+async function checkPort(listen: string, { kind, path }: StoreOptions): Promise<Diagnosis> {
+  const server = createServer();
+  try {
+    await openPort(server, parseListen(listen));
+    server.close();
+    return ok(`${listen} is free`);
+  } catch (error) {
+    const { message, cause } = error as Error;
+    if (errorCode(cause) !== 'EADDRINUSE')
+      return fail(message, 'listen on an address of this machine, above port 1023');
+  }
+  const holder = kind === 'sqlite' ? lockHolder(path) : undefined;
+  if (holder !== undefined) return ok(`${listen} is in use, probably by process ${holder}, which holds the store`);
+  const isSure = kind === 'sqlite' && process.platform === 'linux';
+  if (!isSure) return warn(`${listen} is in use`, 'check whether that is this agent');
+  return fail(`${listen} is in use by another program`, 'stop that program, or change the port here');
+}
+
+/** Returns the probes of this machine. */
+export function localProbes(loaded: LoadedConfig, env: Env): readonly Probe[] {
+  const { file, config, warnings } = loaded;
+  const { listen, probesListen } = config.server;
+  const names = config.accounts.map(({ name }) => name);
+  const found = ok(`${file}, ${plural(names.length, 'account')}: ${someOf(names)}`);
+  return [
+    { name: 'configuration', run: () => [found, ...warningsOf(warnings)] },
+    { name: 'permissions', run: () => checkPermissions(loaded) },
+    { name: 'store', run: () => checkStore(config.store, env) },
+    { name: 'disk', run: () => checkDisk(config.store) },
+    { name: 'stop file', run: () => checkStopFile(loaded) },
+    { name: 'port', run: () => checkPort(listen, config.store) },
+    ...(probesListen === null ? [] : [{ name: 'port for probes', run: () => checkPort(probesListen, config.store) }]),
+  ];
+}
