@@ -9,6 +9,8 @@ import { limitLookups } from '../lookup/limit.ts';
 import { type AccountMeter, createAccountMeter, knownRequests } from '../metrics/own.ts';
 import type { Leadership } from '../replicas/leadership.ts';
 import { whileLeading } from '../replicas/session.ts';
+import { createTracer } from '../telemetry/tracing.ts';
+import type { Reader } from '../upstream/api.ts';
 import { createBudget } from '../upstream/budget.ts';
 import { ENDPOINTS } from '../upstream/call.ts';
 import { createClient } from '../upstream/client.ts';
@@ -108,4 +110,17 @@ export function createAccountClient(
     /** Returns the lists that the service has returned, even empty ones. */
     lists: missingLists.listed,
   };
+}
+
+const quiet: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => quiet };
+
+/** Creates a reader with a separate budget, without log, traces and metrics. `timeout`: limits that of the account (ms). */
+export function openQuietReader(
+  settings: AccountSettings,
+  deps: Pick<ClientDeps, 'env' | 'dispatchers' | 'clock' | 'random' | 'secrets'>,
+  timeout: number,
+): Reader {
+  const upstream = { ...settings.upstream, timeout: Math.min(settings.upstream.timeout, timeout) };
+  const quietDeps = { ...deps, requestSeconds: { observe() {} }, log: quiet, tracer: createTracer(false) };
+  return createAccountClient({ ...settings, upstream }, {}, undefined, quietDeps).at('look');
 }

@@ -56,12 +56,15 @@ export type StoreReason = keyof typeof PROBLEMS;
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly reason: StoreReason;
+  /** The end of the message. */
+  readonly remedy: string;
 
   /** `subject` is usually the file or server; `detail` follows the problem in parentheses. */
   constructor(reason: StoreReason, subject: string, detail = '', options: { cause?: unknown } = {}) {
     const [wrong, remedy] = PROBLEMS[reason];
     super(`${subject} ${wrong}${detail === '' ? '' : ` (${detail})`}: ${remedy}`, options);
     this.reason = reason;
+    this.remedy = remedy;
   }
 }
 

@@ -1,18 +1,30 @@
 import { subscribe, unsubscribe } from 'node:diagnostics_channel';
+import { lookup } from 'node:dns/promises';
 import { TLSSocket } from 'node:tls';
 import { type Dispatcher, request } from 'undici';
 import { UpstreamError } from './errors.ts';
 import { toUpstreamError } from './send.ts';
-import { clockDifference } from './service-clock.ts';
+import { clockDifference, smallestDifference } from './service-clock.ts';
 
 const CONNECTED = 'undici:client:connected';
 
 /** Converts an error of a look-up or a connection. `where`: what could not be reached. */
-export function toConnectionError(error: Error, where: string): UpstreamError {
+function toConnectionError(error: Error, where: string): UpstreamError {
   // Undici reports the proxy's status only in the message.
   const [, status] = /^Proxy response \((\d{3})\)/.exec(error.message) ?? [];
   if (status === undefined) return toUpstreamError(error, where);
   return new UpstreamError('network', `${where}: the proxy returned ${status}`, { cause: error });
+}
+
+/** Returns the addresses of a host. Rejects with UpstreamError. */
+export async function resolveHost(host: string): Promise<readonly string[]> {
+  try {
+    // Remove the brackets of an IPv6 address.
+    const found = await lookup(host.replace(/^\[|\]$/g, ''), { all: true });
+    return found.map(({ address }) => address);
+  } catch (error) {
+    throw toConnectionError(error as Error, host);
+  }
 }
 
 interface TlsConnection {
@@ -55,12 +67,21 @@ export function openConnection(dispatcher: Dispatcher, url: URL, where: string):
   });
 }
 
-/** Compares `now` with the `Date` of a response to a request without the token: see `clockDifference`. */
-export async function readClockDifference(dispatcher: Dispatcher, url: URL, now: () => number, signal: AbortSignal) {
+/**
+ * Requests the root without the token. Returns the service's clock minus that of `now` (ms): the smallest difference that is
+ * possible; undefined without a readable `Date`. Rejects with UpstreamError.
+ */
+export async function readClockDifference(
+  dispatcher: Dispatcher,
+  url: URL,
+  now: () => number,
+  signal: AbortSignal,
+): Promise<number | undefined> {
   const before = now();
   const { headers, body } = await request(url, { dispatcher, signal }).catch(error => {
-    throw toConnectionError(error, url.host);
+    throw toConnectionError(error, url.origin);
   });
   body.on('error', () => undefined).destroy();
-  return clockDifference(headers.date, before, now());
+  const bounds = clockDifference(headers.date, before, now());
+  return bounds && smallestDifference(bounds);
 }

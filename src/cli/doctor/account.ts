@@ -1,25 +1,47 @@
-import { type AccountSettings, type ClientDeps, createAccountClient } from '../../agent/account-client.ts';
-import { accountMayAct } from '../../auto-cancel/options.ts';
-import type { Config } from '../../config/schema.ts';
-import type { Log } from '../../kit/log.ts';
+import type { Dispatcher } from 'undici';
+import { type AccountSettings, type ClientDeps, openQuietReader } from '../../agent/account-client.ts';
+import { MAX_CLOCK_SKEW, withDeadline } from '../../kit/clock.ts';
 import { nameOf } from '../../kit/secret.ts';
 import { proveEntries } from '../../lookup/proof.ts';
 import type { FlowControlEntry } from '../../model/message.ts';
-import { createTracer } from '../../telemetry/tracing.ts';
 import { type DlqQuery, FilterContradiction, isUnanswerable, type ListPage, type Reader } from '../../upstream/api.ts';
-import { readClockDifference } from '../../upstream/connection.ts';
+import { openConnection, readClockDifference, resolveHost } from '../../upstream/connection.ts';
 import { remedyOf, type UpstreamError } from '../../upstream/errors.ts';
 import { addressesOf } from '../../upstream/options.ts';
-import { checkConnection, checkDns, clockResult } from './connection.ts';
 import { type Diagnosis, type DoctorDeps, fail, ok, type Probe, skip, TIME_LIMIT, warn } from './probe.ts';
 
-export interface ProbeDeps extends DoctorDeps, Pick<ClientDeps, 'dispatchers' | 'secrets'> {
-  readonly config: Config;
-}
+type ProbeDeps = DoctorDeps & Pick<ClientDeps, 'dispatchers' | 'secrets'>;
 
 const DAY = 86_400_000;
+/** Number of days before its expiry from which a certificate should be renewed. */
+const RENEW_DAYS = 14;
+/** Clock skew (ms) above which TLS may fail. */
+const CLOCK_FAILS = 60_000;
+/** Time limit of a read (ms). It ends before its probe, so that the reason of a failure is reported. */
+const readLimit = ({ timeout = TIME_LIMIT }: DoctorDeps) => timeout * 0.9;
 const FILTER_REMEDY = 'check the match of the filter: docs/dead-letters.md#filters';
-const quiet: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => quiet };
+
+/** Opens a TCP or TLS connection without sending a request. `via`: text that names the proxy in the result. */
+export async function checkConnection(dispatcher: Dispatcher, url: URL, now: number, via = ''): Promise<Diagnosis> {
+  const where = `${url.protocol}//${url.host}${via}`;
+  const tls = await openConnection(dispatcher, url, where);
+  if (!tls) return ok(where);
+  const until = new Date(tls.certificateUntil).toISOString().slice(0, 10);
+  const detail = `${where}, ${tls.protocol}, certificate until ${until}`;
+  const days = Math.floor((tls.certificateUntil - now) / DAY);
+  return days < RENEW_DAYS ? warn(`${detail}: ${days} days`, 'renew the certificate') : ok(detail);
+}
+
+/** `difference`: the service's clock minus this machine's (ms). */
+function clockResult(difference: number | undefined): Diagnosis {
+  const todo = 'synchronize the clock of this machine (NTP): with a skew above 5 s, auto-cancel is suspended';
+  if (difference === undefined) return warn('the service sends no readable Date', todo);
+  if (difference === 0) return ok("agrees with the service's");
+  const skew = Math.abs(difference);
+  const detail = `${(skew / 1000).toFixed(1)} s ${difference < 0 ? 'ahead of' : 'behind'} the service's`;
+  if (skew <= MAX_CLOCK_SKEW) return ok(detail);
+  return skew > CLOCK_FAILS ? fail(detail, todo) : warn(detail, todo);
+}
 
 /** Returns the probes of the network path to the service. */
 function pathProbes(settings: AccountSettings, { env, clock, dispatchers }: ProbeDeps): readonly Probe[] {
@@ -27,11 +49,14 @@ function pathProbes(settings: AccountSettings, { env, clock, dispatchers }: Prob
   const dispatcher = dispatchers.for(settings.upstream);
   const proxy = URL.parse((setting && ('literal' in setting ? setting.literal.reveal() : env[setting.env])) ?? '');
   const via = proxy ? ` through the proxy ${proxy.host}` : '';
-  const probesOf = (url: URL, dns: string, connection: string): readonly Probe[] => [
+  function probesOf(url: URL, dns: string, connection: string): readonly Probe[] {
     // With a proxy, only the proxy's name is resolved here.
-    { name: dns, run: () => checkDns((proxy ?? url).hostname) },
-    { name: connection, needs: [dns], run: () => checkConnection(dispatcher, url, clock.now(), via) },
-  ];
+    const { hostname } = proxy ?? url;
+    return [
+      { name: dns, run: async () => ok(`${hostname} is ${(await resolveHost(hostname)).join(', ')}`) },
+      { name: connection, needs: [dns], run: () => checkConnection(dispatcher, url, clock.now(), via) },
+    ];
+  }
   const addresses = addressesOf(settings);
   const [base, regional] = [new URL(addresses.base), new URL(addresses.regional)];
   const run = async (signal: AbortSignal) =>
@@ -62,22 +87,11 @@ async function readKeys(reader: Reader, signal: AbortSignal): Promise<Diagnosis>
   return pageResult({ rows, rejected, incomplete, isLast: true }, 'keys');
 }
 
-/** Opens a reader with a separate budget. */
-function openReader(settings: AccountSettings, deps: ProbeDeps): Reader {
-  // A request must fail before the time limit of its probe, so that the reason is reported.
-  const timeout = Math.min(settings.upstream.timeout, (deps.timeout ?? TIME_LIMIT) * 0.8);
-  const limited = { ...settings, upstream: { ...settings.upstream, timeout } };
-  const clientDeps = { ...deps, requestSeconds: { observe() {} }, log: quiet, tracer: createTracer(false) };
-  return createAccountClient(limited, {}, undefined, clientDeps).at('look');
-}
-
 /** Checks a token with which a list is read. A service that forbids the read accepts the token. */
 async function checkToken(setting: AccountSettings['token'], reading: Promise<unknown>): Promise<Diagnosis> {
   const token = `the token in ${nameOf(setting, "the account's entry")}`;
-  const error = await reading.then(
-    () => undefined,
-    (each: UpstreamError) => each,
-  );
+  const [read] = await Promise.allSettled([reading]);
+  const error: UpstreamError | undefined = read.status === 'rejected' ? read.reason : undefined;
   if (!error || error.reason === 'forbidden') return ok(`the service accepts ${token}`);
   if (error.reason !== 'unauthorized') return skip('unknown: the first list could not be read');
   const why = error.serviceError === undefined ? '' : `: ${error.serviceError}`;
@@ -85,29 +99,26 @@ async function checkToken(setting: AccountSettings['token'], reading: Promise<un
 }
 
 /** Returns the probes of the token and of the lists. The read of the first enabled list shows whether the token is accepted. */
-function listProbes({ token, collect }: AccountSettings, reader: Reader, now: () => number): readonly Probe[] {
+function listProbes({ token, collect }: AccountSettings, reader: Reader, deps: ProbeDeps): readonly Probe[] {
   const readEvents = (_: Reader, signal: AbortSignal) =>
-    firstPage(reader.eventPages({ fromDate: now() - DAY }, signal), 'events of the last day');
+    firstPage(reader.eventPages({ fromDate: deps.clock.now() - DAY }, signal), 'events of the last day');
   const lists = [
     { name: 'dlq', section: 'dlq', read: readDlq },
     { name: 'events', section: 'events', read: readEvents },
     { name: 'flow control', section: 'flowControl', read: readKeys },
   ] as const;
-  const needs = ['connection'];
   // The configuration enables at least one list.
   const first = lists.find(({ section }) => collect[section].enabled) ?? lists[0];
   let firstRead: Promise<Diagnosis> | undefined;
-  const run = (signal: AbortSignal) => {
-    firstRead = first.read(reader, signal);
-    return checkToken(token, firstRead);
-  };
+  const readFirst = (signal: AbortSignal) =>
+    (firstRead ??= withDeadline(readLimit(deps), signal, deadline => first.read(reader, deadline)));
+  const needs = ['connection'];
   const probes = lists.map((list): Probe => {
-    const { name, section } = list;
-    const skipped = skip(`collect.${section}.enabled is false`);
-    const read = (signal: AbortSignal) => (list === first && firstRead) || list.read(reader, signal);
-    return { name, needs, run: collect[section].enabled ? read : () => skipped };
+    const skipped = skip(`collect.${list.section}.enabled is false`);
+    const read = (signal: AbortSignal) => (list === first ? readFirst(signal) : list.read(reader, signal));
+    return { name: list.name, needs, run: collect[list.section].enabled ? read : () => skipped };
   });
-  return [{ name: 'token', needs, run }, ...probes];
+  return [{ name: 'token', needs, run: signal => checkToken(token, readFirst(signal)) }, ...probes];
 }
 
 /** Returns the handler of errors that show that the service does not support a request. */
@@ -127,37 +138,34 @@ async function readFilter(reader: Reader, match: DlqQuery, signal: AbortSignal):
 }
 
 function checkKey({ collect, paths }: AccountSettings, reader: Reader, signal: AbortSignal) {
-  const { enabled, watch } = collect.flowControl;
-  const [key] = watch;
-  if (!enabled || key === undefined) return skip('collect.flowControl watches no key');
+  const [key] = collect.flowControl.enabled ? collect.flowControl.watch : [];
+  if (key === undefined) return skip('collect.flowControl watches no key');
   const onMissing = onRefusal(warn, 'check collect.flowControl.watch, and paths.flowControlKey');
   return reader.flowControlKey(key, signal).then(() => ok(paths.flowControlKey), onMissing);
 }
 
-/** Checks the action token by reading; nothing is cancelled. */
-async function checkActionToken(settings: AccountSettings, deps: ProbeDeps, signal: AbortSignal): Promise<Diagnosis> {
-  const { actionToken: token, name } = settings;
-  if (!token || !accountMayAct(deps.config, name)) return skip('no rule may act, so the token is not loaded');
-  const found = await checkToken(token, readDlq(openReader({ ...settings, token }, deps), signal));
-  return found.status === 'ok' ? ok(`${found.detail}; only a cancel shows its permissions`) : found;
-}
-
-/** Returns the probes of one account, which use its budget. */
-export function accountProbes(settings: AccountSettings, deps: ProbeDeps): readonly Probe[] {
-  const { name: account, actionToken, collect } = settings;
-  const reader = openReader(settings, deps);
+/** Returns the probes of one account, which use its budget. `mayAct`: whether the agent loads the action token. */
+export function accountProbes(settings: AccountSettings, mayAct: boolean, deps: ProbeDeps): readonly Probe[] {
+  const { name: account, actionToken: token, collect } = settings;
+  const reader = openQuietReader(settings, deps, readLimit(deps) * 0.9);
   const filters = (collect.dlq.enabled ? collect.dlq.filters : []).map(({ name, match }): Probe => {
     const run = (signal: AbortSignal) => readFilter(reader, match, signal).catch(onRefusal(fail, FILTER_REMEDY));
     return { name: `filter ${name}`, needs: ['dlq'], run };
   });
+  // The action token is checked by reading; nothing is cancelled.
+  const checkAction = async (signal: AbortSignal) => {
+    if (!token || !mayAct) return skip('no rule may act, so the token is not loaded');
+    const actionReader = openQuietReader({ ...settings, token }, deps, readLimit(deps) * 0.9);
+    const found = await checkToken(token, readDlq(actionReader, signal));
+    return found.status === 'ok' ? ok(`${found.detail}; only a cancel shows its permissions`) : found;
+  };
   const [keyNeeds, actionNeeds] = [['token', 'regional connection'], ['connection']];
-  const action = (signal: AbortSignal) => checkActionToken(settings, deps, signal);
   const probes: readonly Probe[] = [
     ...pathProbes(settings, deps),
-    ...listProbes(settings, reader, deps.clock.now),
+    ...listProbes(settings, reader, deps),
     ...filters,
     { name: 'flow control key', needs: keyNeeds, run: signal => checkKey(settings, reader, signal) },
-    ...(actionToken ? [{ name: 'action token', needs: actionNeeds, run: action }] : []),
+    ...(token ? [{ name: 'action token', needs: actionNeeds, run: checkAction }] : []),
   ];
   return probes.map(probe => ({ account, ...probe }));
 }

@@ -1,4 +1,5 @@
 import pLimit from 'p-limit';
+import { accountMayAct } from '../../auto-cancel/options.ts';
 import { ConfigError, formatError, type LoadedConfig, loadConfig } from '../../config/load.ts';
 import type { Config } from '../../config/schema.ts';
 import { createSecretValues } from '../../config/secrets.ts';
@@ -7,8 +8,7 @@ import { Secret, type SecretSetting } from '../../kit/secret.ts';
 import { otlpAddress } from '../../telemetry/options.ts';
 import { createDispatcher, createDispatchers } from '../../upstream/dispatcher.ts';
 import { tokenSource } from '../../upstream/token.ts';
-import { accountProbes } from './account.ts';
-import { checkConnection } from './connection.ts';
+import { accountProbes, checkConnection } from './account.ts';
 import { localProbes, warningsOf } from './local.ts';
 import { type DoctorDeps, fail, type Probe, runProbes, TIME_LIMIT } from './probe.ts';
 
@@ -64,7 +64,7 @@ export async function examine(file: string, deps: DoctorDeps) {
       // Separate connections, so that each account opens one whose certificate can be checked.
       const dispatchers = createDispatchers(deps.env);
       closing.add('connections', () => dispatchers.destroy());
-      return accountProbes(settings, { ...deps, config, secrets, dispatchers });
+      return accountProbes(settings, accountMayAct(config, settings.name), { ...deps, secrets, dispatchers });
     });
     const receivers = receiverProbes(config, deps, closing).map(probe => [probe]);
     const jobs = [localProbes(loaded, deps.env), ...accounts, ...receivers];

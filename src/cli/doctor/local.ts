@@ -14,9 +14,8 @@ import { folderOf, inspectSqlite } from '../../store/sqlite-inspect.ts';
 import { type Diagnosis, fail, ok, type Probe, skip, warn } from './probe.ts';
 
 const MIB = 2 ** 20;
-/** Free disk space below which the check fails (bytes): the write-ahead log alone may need 16 MiB. */
-const SPACE_FAILS = 32 * MIB;
-const SPACE_WARNS = 512 * MIB;
+/** Free disk space below which the check fails or warns (bytes): the write-ahead log alone may need 16 MiB. */
+const [SPACE_FAILS, SPACE_WARNS] = [32 * MIB, 512 * MIB];
 
 export const warningsOf = (warnings: LoadedConfig['warnings']) =>
   warnings.map(each => warn(formatError(each), 'see docs/config.md'));
@@ -80,8 +79,8 @@ async function checkPort(listen: string, { kind, path }: StoreOptions): Promise<
   }
   const holder = kind === 'sqlite' ? lockHolder(path) : undefined;
   if (holder !== undefined) return ok(`${listen} is in use, probably by process ${holder}, which holds the store`);
-  const isSure = kind === 'sqlite' && process.platform === 'linux';
-  if (!isSure) return warn(`${listen} is in use`, 'check whether that is this agent');
+  const isUnknown = kind !== 'sqlite' || process.platform !== 'linux';
+  if (isUnknown) return warn(`${listen} is in use`, 'check whether that is this agent');
   return fail(`${listen} is in use by another program`, 'stop that program, or change the port here');
 }
 

@@ -1,8 +1,7 @@
 import type { ClientDeps } from '../../agent/account-client.ts';
 import { unlessAborted, withDeadline } from '../../kit/clock.ts';
 import { errorCode } from '../../kit/error-code.ts';
-import { boundText } from '../../kit/text.ts';
-import { PROBLEMS, StoreError } from '../../store/errors.ts';
+import { StoreError } from '../../store/errors.ts';
 import { remedyOf, UpstreamError } from '../../upstream/errors.ts';
 
 export interface Diagnosis {
@@ -22,10 +21,7 @@ export interface Probe {
   run(signal: AbortSignal): Promise<Diagnosis> | Diagnosis | readonly Diagnosis[];
 }
 
-export interface CheckLine extends Diagnosis {
-  readonly account?: string;
-  readonly check: string;
-}
+export type CheckLine = Diagnosis & Pick<Probe, 'account'> & { readonly check: string };
 
 export interface DoctorDeps extends Pick<ClientDeps, 'env' | 'clock' | 'random'> {
   readonly signal: AbortSignal;
@@ -34,8 +30,6 @@ export interface DoctorDeps extends Pick<ClientDeps, 'env' | 'clock' | 'random'>
 }
 
 export const TIME_LIMIT = 10_000;
-/** Maximum length of a detail (characters). It may contain key names from the service. */
-const MAX_DETAIL = 1000;
 
 export const ok = (detail: string): Diagnosis => ({ status: 'ok', detail });
 export const warn = (detail: string, todo: string): Diagnosis => ({ status: 'warn', detail, todo });
@@ -45,10 +39,7 @@ export const skip = (detail: string): Diagnosis => ({ status: 'skip', detail });
 /** Shows only messages that contain no secret. A rejected token is reported once, by the probe of the token. */
 function toDiagnosis(error: unknown): Diagnosis {
   const { name, message } = error as Error;
-  if (error instanceof StoreError) {
-    const [, todo] = PROBLEMS[error.reason];
-    return fail(message.replace(`: ${todo}`, ''), todo);
-  }
+  if (error instanceof StoreError) return fail(message.replace(`: ${error.remedy}`, ''), error.remedy);
   if (error instanceof UpstreamError) {
     return error.reason === 'unauthorized' ? skip('needs token') : fail(message, remedyOf(error));
   }
@@ -68,7 +59,7 @@ export async function runProbes(
     const limited = withDeadline(timeout, signal, deadline => unlessAborted(work(deadline), deadline));
     const found = [await limited.catch(toDiagnosis)].flat();
     signal.throwIfAborted();
-    lines.push(...found.map(each => ({ ...account, check, ...each, detail: boundText(each.detail, MAX_DETAIL) })));
+    lines.push(...found.map(each => ({ ...account, check, ...each })));
   }
   return lines;
 }
