@@ -13,9 +13,9 @@ export interface AlertStates {
 /** The alerts of one group that concern a receiver. */
 export interface ComparedGroup {
   readonly labels: Labels;
-  /** Alerts whose latest state the receiver has not accepted. */
+  /** Alerts with a state that the receiver has not accepted. */
   readonly changed: Notice[];
-  /** Alerts whose latest state the receiver has accepted. */
+  /** Alerts with an accepted latest state. */
   readonly unchanged: Notice[];
 }
 
@@ -36,7 +36,7 @@ interface ComparedWith {
   readonly now: number;
 }
 
-/** Selects the alerts for a receiver, groups them, and compares them with what it was last sent. */
+/** Selects the alerts for a receiver, groups them, and compares them with the log. */
 export function compare({ notices, isKnown }: AlertStates, own: ComparedWith): Comparison {
   const { receiver, idOf, log, identity, repeated, now } = own;
   const { grouping } = receiver;

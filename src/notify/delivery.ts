@@ -62,7 +62,7 @@ export class Delivery {
   #isLoaded = false;
   /** Last identity that could be read. */
   #identity: string | undefined;
-  /** Retry state of the receiver, and of single groups. */
+  /** Retry states: of the receiver, by group. */
   readonly #down: Retry;
   readonly #retries = new Map<string, Retry>();
   /** End of a group's wait (monotonic). */
@@ -112,7 +112,7 @@ export class Delivery {
 
   unwatch = (source: NoticeSource): void => this.#journals.unwatch(source);
 
-  /** Sends what is due. Never rejects. */
+  /** Sends due notifications. Never rejects. */
   run = async (signal: AbortSignal): Promise<void> => {
     const { log } = this.#deps;
     const { notifier, member } = this.#receiver;
@@ -141,7 +141,7 @@ export class Delivery {
     }
   }
 
-  /** Sends a notice that is no alert state. Returns whether the next one may follow now. */
+  /** Sends a notice from a journal. Returns whether the next one may follow now. */
   async #sendEvent(notice: Notice, signal: AbortSignal): Promise<boolean> {
     if (this.#isRefused(notice) || !(await this.#deps.mayNotify())) return false;
     const result = await this.#receiver.send([notice], signal);

@@ -10,10 +10,10 @@ export interface NoticeLine {
   readonly notifiers?: readonly string[] | undefined;
 }
 
-/** The journal of an account, whose lines have increasing numbers. */
+/** The journal of an account. Its lines have increasing numbers. */
 export interface NoticeSource {
   readonly account: string;
-  /** Number of the last line; 0 if there is none. */
+  /** Number of the last line; 0 for an empty journal. */
   last(): number;
   /** Returns some of the lines after a number, without gaps, oldest first. Rejects with StoreError. */
   after(number: number): Promise<readonly NoticeLine[]>;

@@ -43,7 +43,7 @@ const SEND_EVERY = 1000;
 /** Maximum delay of the first heartbeat after startup (ms). */
 const FIRST_HEARTBEAT = 10_000;
 
-/** Kinds of rows below `alerts/`: of single receivers, and of earlier versions. */
+/** Kinds of rows below `alerts/`: of receivers and of earlier versions. */
 const OF_RECEIVERS: readonly string[] = ['log', 'cursor'];
 const OBSOLETE: readonly string[] = ['outbox', 'grouped', 'told'];
 
@@ -59,7 +59,7 @@ export class Sending implements JournalWatcher {
   #config: SendingSettings;
   #receivers: Receivers;
   #deliveries: readonly Delivery[] = [];
-  /** Whether the log of what was sent is loaded. */
+  /** Whether the logs of sent alerts are loaded. */
   #isOpen = false;
   #loops: Loops | undefined;
   /** Prevents a concurrent open or reload from starting loops after `stop`. */
@@ -80,7 +80,7 @@ export class Sending implements JournalWatcher {
   }
 
   /**
-   * Reads what was sent, for `NO_ACCOUNT`; nothing is sent before. Deletes rows of an account that are not needed: of removed
+   * Reads the logs of sent alerts, for `NO_ACCOUNT`; sending starts afterwards. Deletes rows of an account that are not needed: of removed
    * receivers and of earlier versions. Rejects with StoreError.
    */
   async open(account: string): Promise<void> {
@@ -180,7 +180,7 @@ export class Sending implements JournalWatcher {
     }
   }
 
-  /** Deletes those of an account's rows that belong to no receiver or that earlier versions wrote. Rejects with StoreError. */
+  /** Deletes rows of an account that belong to removed receivers or to earlier versions. Rejects with StoreError. */
   async #deleteUnused(account: string): Promise<void> {
     const { store } = this.#deps;
     const names = new Set(this.#receivers.all.map(({ notifier, member }) => `${notifier}/${member}`));

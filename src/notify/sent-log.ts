@@ -21,10 +21,10 @@ interface SentGroup {
 
 type IdOf = (labels: Labels) => string;
 
-/** Key prefix of the agent-wide rows with what was sent. */
+/** Key prefix of the agent-wide rows with sent alerts. */
 export const SENT = 'alerts/log/';
 
-/** What one receiver was last sent, by group. Changes are collected for the next commit. */
+/** Log of the alerts sent to one receiver, by group. Changes are collected for the next commit. */
 export class SentLog {
   readonly #prefix: string;
   readonly #deps: { readonly store: Pick<Store, 'commit'>; readonly log: Log };
@@ -66,7 +66,7 @@ export class SentLog {
 
   find = (id: string, fingerprint: string): SentAlert | undefined => this.#groups.get(id)?.alerts.get(fingerprint);
 
-  /** Returns the time of a group's last notification; undefined if there was none. */
+  /** Returns the time of a group's last notification; undefined before the first. */
   lastAt = (id: string): number | undefined => this.#groups.get(id)?.at;
 
   *alerts(): Generator<readonly [id: string, fingerprint: string, alert: SentAlert]> {

@@ -6,7 +6,7 @@ import { readRow } from '../store/errors.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
 import { type Alert, type Evaluated, noticesOf, rowOf, sentOf, versionOf, withSilences } from './alert.ts';
 
-/** Alerts of one account from the last evaluation. Changes are stored; `notify` sends the difference to what it has sent. */
+/** Alerts of one account from the last evaluation. Changes are stored; `notify` sends the difference to its log. */
 export type AccountAlerts = Awaited<ReturnType<typeof openAccountAlerts>>;
 
 export interface AccountAlertsDeps {

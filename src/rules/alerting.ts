@@ -117,7 +117,7 @@ export class Alerting {
   }
 
   /**
-   * Reads the alert states of an account and what was sent. For `NO_ACCOUNT`, also evaluates the
+   * Reads the alert states of an account and the logs of sent alerts. For `NO_ACCOUNT`, also evaluates the
    * alerts about the agent from now on. Rejects with StoreError.
    */
   async open(account: string): Promise<void> {

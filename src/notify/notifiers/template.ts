@@ -17,7 +17,7 @@ const VALUES: Readonly<Record<string, (notification: Notification) => string>> =
 
 const PLACEHOLDER = /\{\{\s*(.*?)\s*\}\}/g;
 
-/** Returns what is wrong with a template; undefined if nothing is. */
+/** Returns the error of a template; undefined if it is valid. */
 export function templateError(body: string, isJson: boolean): string | undefined {
   const unknown = [...body.matchAll(PLACEHOLDER)].find(([, name = '']) => !Object.hasOwn(VALUES, name));
   const names = Object.keys(VALUES).map(name => `{{ ${name} }}`);
