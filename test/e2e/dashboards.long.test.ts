@@ -126,8 +126,8 @@ const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly abo
 /** Queries that may stay empty: a scheduled message rarely fails, and accounts rarely have different limits. */
 const RARE = /^(Schedules E|Failing share \(1 h\) D|Not on time \(1 h\) D) /;
 
-/** Panels about replicas that share a database, which test/mixin/handover.test.ts covers. */
-const SHARED = /^(Replicas|Handovers) /;
+/** Panels about processes that share a database, which test/mixin/handover.test.ts covers. */
+const SHARED = /^Leader and standbys /;
 
 interface Panel {
   readonly title: string;

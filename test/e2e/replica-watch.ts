@@ -1,4 +1,6 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import { afterThisTest } from '../support/client.ts';
+import { atThisLoad } from '../support/eventually.ts';
 import { watchCounters } from '../support/replica-checks.ts';
 import type { ReplicaProcess, Scene } from './replica-scene.ts';
 
@@ -43,6 +45,9 @@ export async function scrapeReplica({ agent }: ReplicaProcess): Promise<ReplicaM
   return parseMetrics(await agent.get('/metrics'));
 }
 
+/** Maximum time between the end of a process's connections and its exit (ms). */
+const EXIT_WITHIN = 10_000;
+
 /** Scrapes each running replica every second, and compares counters, until the test ends. */
 export function watchReplicas(scene: Scene) {
   const counters = watchCounters();
@@ -59,7 +64,9 @@ export function watchReplicas(scene: Scene) {
       scrapes += 1;
       counters.saw(name, shown.counters, known);
     } catch (error) {
-      // Ignore the error if the replica was killed or is starting.
+      // Ignore the error if the replica was killed, is starting, or has closed its connections and is about to exit.
+      const { ended } = replica.agent.process;
+      await Promise.race([ended, sleep(atThisLoad(EXIT_WITHIN))]);
       if (scene.running().includes(replica)) throw error;
     } finally {
       scraping.delete(name);
