@@ -68,12 +68,6 @@ export function createAccountClient(
     tokenRejected = isRejected;
     isTokenKnown = true;
   }
-  const requests: Pick<typeof meter.requests, 'inc'> = {
-    inc(labels, by) {
-      meter.requests.inc(labels, by);
-      if (!isTokenKnown && labels.outcome === 'ok') onTokenRejected(false);
-    },
-  };
   const { timeout } = upstream;
   const common = { addresses, budget, dispatcher: dispatchers.for(upstream), timeout, clock, tracer };
   const timed = { ...meter, seconds: requestSeconds };
@@ -86,7 +80,7 @@ export function createAccountClient(
     eventsPath: paths.events,
     flowControlKeyPath: paths.flowControlKey,
     token: tokenSource(token, env),
-    meter: { ...timed, requests },
+    meter: timed,
     random,
     secrets: () => secrets.of(name),
     onTokenRejected,

@@ -19,7 +19,7 @@ export interface UpstreamClientDeps extends Omit<SendDeps, 'clock' | 'onBytes'>,
   readonly missingLists?: MissingLists | undefined;
   /** Secrets to redact from the service's error texts, in addition to the request's token. */
   readonly secrets: () => readonly string[];
-  /** Called when the service starts or stops rejecting the token. */
+  /** Called when the service first accepts the token, and when it starts or stops rejecting it. */
   readonly onTokenRejected: (rejected: boolean) => void;
 }
 

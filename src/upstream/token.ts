@@ -71,9 +71,10 @@ const POLL_EVERY = 50;
  * per `RECHECK_AFTER`. Waits for a token reset in progress.
  */
 export const withBearer =
-  (token: TokenSource, clock: Clock, onRejected: (rejected: boolean) => void) =>
+  (token: TokenSource, clock: Clock, onTokenRejected: (rejected: boolean) => void) =>
   (call: Call): Call => {
     let refused: { readonly token: string; readonly serviceError: string | undefined; at: number } | undefined;
+    let isAccepted = false;
 
     /** Whether the token differs from `sent` now or after a reset in progress. Undefined if the request has no time left to wait. */
     async function isReplaced(sent: string, { signal, time }: Request): Promise<boolean | undefined> {
@@ -102,7 +103,8 @@ export const withBearer =
         }
         try {
           const response = await call(request, { ...headers, authorization: `Bearer ${sent}` });
-          if (refused) onRejected(false);
+          if (!isAccepted) onTokenRejected(false);
+          isAccepted = true;
           refused = undefined;
           return response;
         } catch (error) {
@@ -112,7 +114,8 @@ export const withBearer =
           const replaced = !changed && (await isReplaced(sent, request));
           if (replaced) continue;
           if (replaced === undefined) throw error;
-          if (!refused) onRejected(true);
+          if (!refused) onTokenRejected(true);
+          isAccepted = false;
           refused = { token: sent, serviceError: error.serviceError, at: clock.monotonic() };
           throw error;
         }
