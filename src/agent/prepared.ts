@@ -42,7 +42,7 @@ export interface Prepared {
   readonly info: Family;
 }
 
-/** What a slot runs: an account, or the agent-wide part. */
+/** The content of a slot: an account, or the agent-wide part. */
 export interface Tenant {
   /** Whether it may continue reading with this configuration. */
   keepsReading(prepared: Prepared): boolean;
@@ -74,6 +74,6 @@ export function prepare(
   return { loaded, desired: new Map(desired), info: isSame ? before.info : info };
 }
 
-/** Returns the dispatchers in use, including those of accounts that still run with earlier settings. */
+/** Returns the dispatchers in use, including dispatchers of accounts that still run with earlier settings. */
 export const dispatchersOf = ({ desired }: Prepared, running: Iterable<Pick<DesiredAccount, 'dispatcher'>>) =>
   [...desired.values(), ...running].map(({ dispatcher }) => dispatcher);

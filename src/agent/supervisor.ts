@@ -22,7 +22,7 @@ const MAX_START = 1000;
 
 const nothing = async () => undefined;
 
-/** The agent-wide part: the rows of alerts and notifications about no account. It has no settings of its own. */
+/** The agent-wide part: the rows of alerts and notifications about no account. It has no settings. */
 const AGENT_WIDE: Tenant = {
   keepsReading: () => true,
   keepsAutoCancel: () => true,

@@ -17,7 +17,7 @@ export interface ContextsDeps {
   walk(): WalkView;
   /** Whether the stop file exists or may exist. */
   isStopped(): boolean;
-  /** Returns the account's alerts whose state is firing or unknown, by name. */
+  /** Returns the account's alerts in the state firing or unknown, by name. */
   alertStates(): ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Returns the largest proven difference between the wall clock and the service's clock (ms); undefined if unknown. */
   clockSkew(): number | undefined;
@@ -81,7 +81,7 @@ function createLimitClock(clock: Pick<Clock, 'now' | 'monotonic'>, lastAt: numbe
   }
 
   return {
-    /** Returns the time for limits: monotonic, and never before the latest journal time. */
+    /** Returns the time for limits: the monotonic time, but at least the latest journal time. */
     elapsed,
     /** Returns the time for expiry checks: the latest time that the wall clock or the time for limits has shown. */
     latest(): number {

@@ -170,7 +170,7 @@ export function createDecider(deps: DecideDeps) {
     await checkCancelBreakers();
   }
 
-  /** Acts on due callbacks. `stale`: reason to skip all of them; undefined if there is none. */
+  /** Acts on due callbacks. `stale`: reason to skip all of them, or undefined. */
   async function actOn(
     due: readonly EvaluatedCallback[],
     stale: string | undefined,

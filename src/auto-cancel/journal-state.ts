@@ -59,7 +59,7 @@ export interface LimitUse {
   readonly isPlan: boolean;
 }
 
-/** What is kept of a pruned action. */
+/** Remaining data of a pruned action. */
 export interface ClosedAction {
   /** `planned` if another attempt is permitted. */
   readonly outcome: FinalOutcome;

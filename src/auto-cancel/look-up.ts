@@ -145,7 +145,7 @@ export function createEventLookUps(deps: { readonly reader: Reader; readonly clo
   let lookUps = new Map<string, { readonly at: number; readonly result: Silence['lastEventAt'] }>();
 
   return {
-    /** Returns the result of this walk's look-up of the entry; undefined if there is none. */
+    /** Returns the result of this walk's look-up of the entry, or undefined. */
     of: (entryId: string): Silence | undefined => results.get(entryId),
     /** Starts the decision on a walk. Drops earlier results unless they were carried over. */
     startWalk(): void {

@@ -26,7 +26,7 @@ async function readEnd(target: JournalTarget, reader: Reader, signal: AbortSigna
 }
 
 /**
- * Compares open plans with a complete walk and journals what became of them. The end of a callback counts as seen only if it
+ * Compares open plans with a complete walk and journals their outcomes. The end of a callback counts as seen only if it
  * is read within `maxGap` after the last walk that found it in progress. Rejects with StoreError or the signal's reason.
  */
 export async function observePlans(

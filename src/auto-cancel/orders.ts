@@ -144,7 +144,7 @@ export interface PlacingDeps {
   readonly clock: Clock;
 }
 
-/** Minimum length of a prefix that stands for an action id. */
+/** Minimum length of a prefix that identifies an action. */
 const MIN_PREFIX = 6;
 
 async function* statesOf({ store, accounts, stateOf }: PlacingDeps) {
@@ -193,7 +193,7 @@ export async function orderApproval(requested: { action: string; by: string }, d
   return { placed: placed as PlacedOrder, action, rule, holds };
 }
 
-/** Orders the reset of a breaker in every account where it is open. Rejects like `orderApproval`. */
+/** Orders the reset of a breaker in every account with that breaker open. Rejects like `orderApproval`. */
 export async function orderReset(
   { breaker, by, reason }: { breaker: Breaker; by: string; reason: string },
   deps: PlacingDeps,

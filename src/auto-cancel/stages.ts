@@ -170,7 +170,7 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
   },
 ];
 
-/** Returns what has changed since the evaluation, or undefined. */
+/** Returns the change since the evaluation; undefined without one. */
 export function changeSince(
   { rule, sighting, target, silence: before }: EvaluatedCallback,
   look: FinalCheck,

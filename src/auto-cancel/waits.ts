@@ -31,7 +31,7 @@ export function pendingActions({ actions }: JournalState, now: number) {
     .sort((a, b) => a.expiresAt - b.expiresAt);
 }
 
-/** Returns what a stuck callback waits for; undefined if nothing. `own`: its action under the same rule, mode and policy. */
+/** Returns the reason why a stuck callback waits; undefined if it does not. `own`: its action under the same rule, mode and policy. */
 export function waitOf(
   { rule, mode }: Pick<EvaluatedCallback, 'rule' | 'mode'>,
   own: Action | undefined,

@@ -29,7 +29,7 @@ function partsOf(condition: AlertCondition): [path: string[], selector: Selector
   ];
 }
 
-/** Returns the histogram that a series name such as `…_bucket` belongs to; undefined if there is none. */
+/** Returns the histogram that a series name such as `…_bucket` belongs to, or undefined. */
 function histogramOf(metric: string): string | undefined {
   const name = metric.replace(/_(bucket|sum|count)$/, '');
   return dataSources.some(({ families }) =>

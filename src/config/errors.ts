@@ -38,7 +38,7 @@ export function formatPath(path: Path): string {
     .replace(/^\./, '');
 }
 
-/** Returns the value at a path; undefined if there is none. */
+/** Returns the value at a path, or undefined. */
 export function valueAt(value: unknown, path: Path): unknown {
   return path.reduce<unknown>(
     (part, step) =>

@@ -6,7 +6,7 @@ import { configJsonSchema, type JsonSchema } from './json-schema.ts';
 import type { Config } from './schema.ts';
 import { writeYaml } from './yaml-file.ts';
 
-/** Maximum number of items per list, and of characters in total. */
+/** Maximum number of items per list and of characters in total. */
 const MAX_ITEMS = 100;
 const MAX_CHARACTERS = 2 ** 19;
 
@@ -74,7 +74,7 @@ function plain(value: unknown, schema: JsonSchema | undefined, key?: string): un
   if (value.literal instanceof Secret) return hidden(value.literal, key);
   const { kind, ...rest } = value;
   const choice = alternativesOf(schema).find(({ properties }) => typeof kind === 'string' && properties?.[kind]);
-  // In the file, a choice is a section whose only key is its kind.
+  // In the file, a choice is a section with its kind as the only key.
   return typeof kind === 'string' && choice ? sectionOf({ [kind]: rest }, choice) : sectionOf(value, schema);
 }
 

@@ -18,7 +18,7 @@ type Account = Config['accounts'][number];
 /** Maximum size of a secret's file (bytes). */
 const MAX_FILE_BYTES = 65_536;
 
-/** Returns the secret in a file, or why there is none. */
+/** Returns the secret in a file, or the reason why it cannot be read. */
 function secretIn(file: string, what = 'secret'): { readonly content: Secret } | { readonly wrong: string } {
   const found = tryRead(() => readText(file, MAX_FILE_BYTES));
   if ('wrong' in found) return found;

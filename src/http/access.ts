@@ -14,7 +14,7 @@ const NOTHING: WebConfig = { tls: undefined, users: new Map(), stamps: new Map()
 const CHECK_EVERY = 1000;
 
 /**
- * Describes a change that requires a restart; undefined if there is none. Otherwise, a truncated file could disable
+ * Describes a change that requires a restart, or undefined. Otherwise, a truncated file could disable
  * authentication.
  */
 function forbiddenChange(before: WebConfig, after: WebConfig): string | undefined {

@@ -27,7 +27,7 @@ export interface ProcessGroup {
 /** Data for the routes, from memory and the store. Serving a request never queries the service. */
 export interface HttpServed {
   readonly accounts: readonly string[];
-  /** Renders all metrics, those of one account, or those of the agent. */
+  /** Renders the metrics of everything, of one account, or of the agent. */
   exposition(scope: Scope, format: Format, gzip: boolean): Promise<{ contentType: string; body: Buffer }>;
   /**
    * Key that verifies requests from agents with the same store. If undefined, these agents must authenticate like other

@@ -164,7 +164,7 @@ export function createExposition(
     use,
     /**
      * Returns the complete exposition of `scope`; empty for an unknown account. Renders changed sources in slices, and yields to
-     * the event loop in between. If samples change meanwhile, some families may be older. Rethrows errors of `onError`.
+     * the event loop in between. If samples change during the rendering, some families may be older. Rethrows errors of `onError`.
      */
     async render({ scope, format, gzip: isGzip }: RenderOptions): Promise<Buffer> {
       const listed = families;

@@ -83,7 +83,7 @@ export const ownFamilies = {
   ),
 } as const;
 
-/** Returns the info family. Its label names are the union of those of all accounts. */
+/** Returns the info family. Its label names are the union over all accounts. */
 export function accountInfoFamily(labels: readonly Readonly<Record<string, string>>[]): Family {
   const help =
     'Plan and state of the account, as recorded by the last token reset, and its configured labels; always 1.';

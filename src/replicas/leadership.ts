@@ -18,7 +18,7 @@ export interface LeadershipDeps {
   readonly log: Log;
 }
 
-/** Number of renewals by the leader, and of attempts by a standby, within the lease time. */
+/** Numbers of renewals by the leader and of attempts by a standby within the lease time. */
 const [RENEWALS, POLLS] = [5, 15];
 
 /** Time limits of a shutdown while the database does not respond (ms): for saving, then for releasing the lease. */

@@ -4,7 +4,7 @@ import { failureOf } from '../kit/failure.ts';
 import { type Env, nameOf, Secret, type SecretSetting, secretError, toToken } from '../kit/secret.ts';
 import { RotationError } from './rotation-error.ts';
 
-/** A secret and where it is stored. */
+/** A secret and its place. */
 export interface SecretPlace {
   /** For messages. */
   readonly name: string;

@@ -60,7 +60,7 @@ export function createLease({ database, url, leaseTime, clock }: LeaseDeps): Lea
   async function acquire(): Promise<void> {
     const readAt = clock.monotonic();
     const [row] = await query(sql.read);
-    // Without its row, nobody could ever lead.
+    // Without its row, no process could ever lead.
     if (!row) throw new StoreError('row', `the lease in ${database.subject}`);
     const { holder } = row;
     const at = Number(row.at);

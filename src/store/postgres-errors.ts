@@ -36,10 +36,10 @@ const REASON_BY_CLASS: Readonly<Record<string, StoreReason>> = {
 /** Codes of certificate errors from OpenSSL and Node.js. */
 const TLS = /CERT|SELF_SIGNED|UNABLE_TO_|ERR_TLS|ERR_SSL|EPROTO|HOSTNAME_MISMATCH/;
 
-/** SQLSTATE of PgBouncer's own errors, and of prepared statements that it has lost. */
+/** SQLSTATE of PgBouncer's own errors and of prepared statements that it has lost. */
 const PGBOUNCER = ['08P01', '26000', '42P05'];
 
-/** Reasons by message, for errors of PgBouncer, and of pg without a code (pg 8, lib/client.js, lib/connection.js; pg-pool). */
+/** Reasons by message, for errors of PgBouncer and of pg without a code (pg 8, lib/client.js, lib/connection.js; pg-pool). */
 const REASON_BY_MESSAGE: readonly (readonly [RegExp, StoreReason, string])[] = [
   [/startup parameter/, 'refused', 'set ignore_startup_parameters = application_name in PgBouncer'],
   [/prepared statement/, 'refused', 'set pool_mode = session or max_prepared_statements in PgBouncer'],

@@ -14,7 +14,7 @@ const MODES = ['disable', 'require', 'verify-ca', 'verify-full'];
 const FORM =
   'must be postgres://USER:PASSWORD@HOST:PORT/DATABASE; write / ? # @ % in USER and PASSWORD as %2F %3F %23 %40 %25';
 
-/** Returns what is wrong with a URL, without quoting it; undefined if the URL is valid. */
+/** Returns the error in a URL, without quoting the URL; undefined if the URL is valid. */
 export function urlError(text: string): string | undefined {
   const url = URL.parse(text);
   if (!url || !['postgres:', 'postgresql:'].includes(url.protocol)) return FORM;

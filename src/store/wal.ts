@@ -4,7 +4,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { StoreError } from './errors.ts';
 
-/** Number of bytes of a frame's header and page, and of the WAL's header (sqlite.org/fileformat2.html#walformat). */
+/** Number of bytes of a frame's header and page and of the WAL's header (sqlite.org/fileformat2.html#walformat). */
 const [FRAME, HEADER] = [24 + 4096, 32];
 const MARK = 'dWch';
 /** Number of characters of a link: the mark, and 24 for each of the states before and after the transaction. */
@@ -16,7 +16,7 @@ const STATE = `substr(link, 29, 16) || ${VERSION}`;
 
 /**
  * SQLite applies every WAL that it finds next to a file, even the WAL of a file that a backup has replaced. Therefore each
- * transaction writes a random state and the previous one to the only row of this table, so that a WAL names what it continues.
+ * transaction writes a random state and the previous one to the only row of this table, so that a WAL names the state that it continues.
  */
 export const CREATE_LINK = `
   CREATE TABLE IF NOT EXISTS wal_link (link TEXT NOT NULL) STRICT;

@@ -6,7 +6,7 @@ import type { ResponseLimiter } from '../response-limiter.ts';
 import type { HttpServed } from '../served.ts';
 import { onlyAllow, READ } from './methods.ts';
 
-/** Returns the format of an element of an Accept header; undefined if it is none of ours. */
+/** Returns the format of an element of an Accept header; undefined for an unsupported format. */
 function formatOf(type: string, parameters: ReadonlyMap<string, string>): Format | undefined {
   const version = parameters.get('version');
   if (type === 'application/openmetrics-text' && (version ?? '1.0.0') === '1.0.0') return 'openmetrics';
