@@ -12,7 +12,7 @@ import { OverviewQuery } from '../src/status/api/overview.ts';
 import { overview } from '../src/status/overview.ts';
 import { createOverviewRows } from '../src/status/overview-rows.ts';
 import { recorded } from '../src/status/recording.ts';
-import type { Served } from '../src/status/served.ts';
+import type { Served, Views } from '../src/status/served.ts';
 import { startHttpServer } from '../src/status/server.ts';
 import { createMemoryStore } from '../src/store/memory.ts';
 import { table } from './measure.ts';
@@ -118,18 +118,15 @@ async function timeToOpen(browser: Browser, url: string): Promise<number> {
 }
 
 /** Alternately opens an empty page and the overview with uncached rows. Returns the median time of each. */
-async function inChromium(overview: Served['overview'], closing: Closing) {
+async function inChromium(overview: Views['overview'], closing: Closing) {
   if (!existsSync(CHROMIUM)) return undefined;
   const none = () => Promise.reject(new Error('not implemented'));
-  const served: Served = {
-    version: '1.0.0',
+  const views: Views = {
     externalUrl: null,
     accounts: [],
-    clock: systemClock,
     overview,
     report: none,
     account: () => undefined,
-    exposition: none,
     status: () => [],
     history: none,
     autoCancel: none,
@@ -138,6 +135,13 @@ async function inChromium(overview: Served['overview'], closing: Closing) {
     explain: async () => [],
     journal: none,
     alerts: () => [],
+  };
+  const served: Served = {
+    version: '1.0.0',
+    accounts: views.accounts,
+    clock: systemClock,
+    exposition: none,
+    views: () => views,
     command: none,
     reload: none,
     reloadErrors: () => [],

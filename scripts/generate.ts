@@ -3,10 +3,11 @@ import { dirname } from 'node:path';
 import { generatedFiles } from '../mixin/generated.ts';
 import { configJsonSchema, type JsonSchema, withoutNull } from '../src/config/json-schema.ts';
 import { version } from '../src/kit/version.ts';
+import { withPart } from './generated-part.ts';
 import { publicNames } from './names.ts';
-import { openApi, withRoutes } from './openapi.ts';
+import { exposureTable, openApi, routesTable } from './openapi.ts';
 import { problemsReference } from './problems.ts';
-import { withStages } from './stages.ts';
+import { stagesTable } from './stages.ts';
 
 /**
  * Writes the generated files of this repository. With `--check`, writes nothing and fails if any of them differs. This script
@@ -83,9 +84,10 @@ const schema = configJsonSchema();
 const files: Readonly<Record<string, string>> = {
   'config.schema.json': `${JSON.stringify(schema, null, 2)}\n`,
   'docs/config.md': configReference(schema),
-  'docs/auto-cancel-operate.md': withStages(readFileSync('docs/auto-cancel-operate.md', 'utf8')),
+  'docs/auto-cancel-operate.md': withPart('docs/auto-cancel-operate.md', 'stages', stagesTable()),
   'docs/openapi.json': `${JSON.stringify(openApi(version), null, 2)}\n`,
-  'docs/api.md': withRoutes(readFileSync('docs/api.md', 'utf8')),
+  'docs/api.md': withPart('docs/api.md', 'routes', routesTable()),
+  'docs/operate.md': withPart('docs/operate.md', 'routes', exposureTable()),
   'docs/problems.md': problemsReference(),
   ...generatedFiles(),
 };

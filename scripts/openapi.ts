@@ -2,20 +2,14 @@ import { z } from 'zod';
 import { ApprovalBody, ReasonBody } from '../src/http/routes/lifecycle.ts';
 import { AccountView, DeadLetterView } from '../src/status/api/account.ts';
 import { AgentView, ReloadErrorView } from '../src/status/api/agent.ts';
-import { AutoCancelQuery, AutoCancelView, Candidate, RuleFindingView } from '../src/status/api/auto-cancel.ts';
-import { HistoryQuery, HistoryView } from '../src/status/api/history.ts';
-import {
-  DlqLookup,
-  DlqLookupQuery,
-  EventLookup,
-  EventLookupQuery,
-  MessageLookup,
-  MessageLookupQuery,
-} from '../src/status/api/lookup.ts';
-import { AccountRow, Overview, OverviewQuery } from '../src/status/api/overview.ts';
-import { AccountName, AlertView, ChangeView, DataState, Problem, State, Time } from '../src/status/api/parts.ts';
+import { AutoCancelView, Candidate, RuleFindingView } from '../src/status/api/auto-cancel.ts';
+import { HistoryView } from '../src/status/api/history.ts';
+import { DlqLookup, EventLookup, MessageLookup } from '../src/status/api/lookup.ts';
+import { AccountRow, Overview } from '../src/status/api/overview.ts';
+import { AlertView, ChangeView, DataState, Problem, State, Time } from '../src/status/api/parts.ts';
 import { Report } from '../src/status/api/report.ts';
 import { Status } from '../src/status/api/status.ts';
+import { API_ENDPOINTS, type ApiEndpoint } from '../src/status/endpoints.ts';
 import {
   Approved,
   Explanation,
@@ -27,7 +21,7 @@ import {
   Targets,
 } from './api-schemas.ts';
 
-/** Creates the OpenAPI 3.1 description of all routes except pages and metrics from the schemas of their responses. */
+/** Creates the OpenAPI 3.1 description of all routes except pages and metrics: of the table of endpoints, and of the other routes below. */
 
 /** Named schemas of the document. */
 const COMPONENTS = {
@@ -84,18 +78,8 @@ interface Route {
 }
 
 const failure = (description: string): RouteResponse => ({ description, json: 'Failure' });
-const BAD_QUERY = failure('A parameter is invalid.');
-const NO_ACCOUNT = failure('No account with that name is configured.');
-
-/** Every route that a standby forwards may have this response. */
-const STANDBY = failure('This process is a standby, and the leader did not respond.');
-
-const LOOKUP_FAILED = {
-  400: BAD_QUERY,
-  429: failure('Too many look-ups, or their share of the request budget is used up; retry after `Retry-After`.'),
-  502: failure('The service does not support the request, or its rows contradict a filter.'),
-  503: failure('The service limits the rate or fails, or the account is not open.'),
-};
+/** Possible response of every route that a standby forwards. */
+const STANDBY = failure('The account is not open, or this process is a standby and the leader did not respond.');
 
 const REFUSED = {
   403: failure('`server.lifecycle` is false, the request is cross-site, or the client is not authenticated.'),
@@ -104,79 +88,27 @@ const REFUSED = {
 const BODY = { 400: failure('The body is invalid.'), 413: failure('The body is too large.'), ...REFUSED };
 const NOT_DONE = failure('The command was not executed; the message has the reason.');
 
-const ROUTES: readonly Route[] = [
-  {
+const isComponent = (name: string): name is Component => name in COMPONENTS;
+
+/** Returns the route of an endpoint. Throws an Error if its response is neither a component nor a media type. */
+function routeOf({ path, description, query, response, isList, failures = {} }: ApiEndpoint): Route {
+  if (!isComponent(response) && !response.includes('/')) throw new Error(`${path}: no schema is named ${response}`);
+  const found = isComponent(response) ? (isList ? { list: response } : { json: response }) : { text: response };
+  return {
     method: 'get',
-    path: '/api/v1/overview',
-    description: 'State of all accounts: problems, firing alerts, and a page of matching accounts.',
-    query: OverviewQuery,
-    responses: { 200: { description: 'A page of accounts.', json: 'Overview' }, 400: BAD_QUERY },
-  },
-  {
-    method: 'get',
-    path: '/api/v1/report',
-    description:
-      'Health of all accounts and of the agent: problems, and data that is not current. `delivery-watch report` formats it.',
-    responses: { 200: { description: 'The report.', json: 'Report' }, 400: BAD_QUERY },
-  },
-  {
-    method: 'get',
-    path: '/api/v1/accounts/{name}',
-    description: 'All data of an account.',
-    responses: { 200: { description: 'The account.', json: 'Account' }, 400: BAD_QUERY, 404: NO_ACCOUNT },
-  },
-  {
-    method: 'get',
-    path: '/api/v1/accounts/{name}/history',
-    description: 'Recorded history of metric families of an account.',
-    query: HistoryQuery,
-    responses: { 200: { description: 'The series.', json: 'History' }, 400: BAD_QUERY, 404: NO_ACCOUNT },
-  },
-  {
-    method: 'get',
-    path: '/api/v1/dlq',
-    description: 'The newest dead letters that match the filters, read from the service.',
-    query: DlqLookupQuery,
-    responses: { 200: { description: 'The rows.', json: 'DeadLetters' }, 404: NO_ACCOUNT, ...LOOKUP_FAILED },
-  },
-  {
-    method: 'get',
-    path: '/api/v1/events',
-    description: 'The newest events that match the filters, read from the service.',
-    query: EventLookupQuery,
-    responses: { 200: { description: 'The rows.', json: 'Events' }, 404: NO_ACCOUNT, ...LOOKUP_FAILED },
-  },
-  {
-    method: 'get',
-    path: '/api/v1/messages/{id}',
-    description: 'The timeline of a message, read from the service: events, dead letter and failure callback.',
-    query: MessageLookupQuery,
+    path,
+    description,
+    ...(query ? { query } : {}),
     responses: {
-      200: { description: 'The message.', json: 'Message' },
-      404: failure('The account is not configured, or the service lists no such message.'),
-      ...LOOKUP_FAILED,
+      200: { description: 'The data.', ...found },
+      503: STANDBY,
+      ...Object.fromEntries(Object.entries(failures).map(([status, text]) => [status, failure(text)])),
     },
-  },
-  {
-    method: 'get',
-    path: '/api/v1/auto-cancel',
-    description:
-      'Rules, pauses, breakers, tracked failure callbacks and the journal of auto-cancel. Lists are empty while it is off.',
-    query: AutoCancelQuery,
-    responses: { 200: { description: 'Auto-cancel.', json: 'AutoCancel' }, 400: BAD_QUERY, 404: NO_ACCOUNT },
-  },
-  {
-    method: 'get',
-    path: '/api/v1/agent',
-    description: 'The agent itself: its configuration without secrets, its last reload, store and notifiers.',
-    responses: { 200: { description: 'The agent.', json: 'Agent' }, 400: BAD_QUERY },
-  },
-  {
-    method: 'get',
-    path: '/api/v1/openapi.json',
-    description: 'This description.',
-    responses: { 200: { description: 'OpenAPI 3.1.', text: 'application/json' }, 400: BAD_QUERY },
-  },
+  };
+}
+
+const ROUTES: readonly Route[] = [
+  ...API_ENDPOINTS.map(routeOf),
   {
     method: 'get',
     path: '/api/v1/stream',
@@ -185,42 +117,6 @@ const ROUTES: readonly Route[] = [
       200: { description: 'Events until the connection is closed.', text: 'text/event-stream' },
       503: { description: '64 streams are open; retry after `Retry-After`.', text: 'text/plain' },
     },
-  },
-  {
-    method: 'get',
-    path: '/api/v1/status',
-    description: 'State of all rounds of every account.',
-    responses: { 200: { description: 'The rounds.', json: 'Status' } },
-  },
-  {
-    method: 'get',
-    path: '/api/v1/alerts',
-    description: 'Alerts evaluated by the agent: pending, firing and recently resolved.',
-    responses: { 200: { description: 'The alerts.', list: 'Alert' } },
-  },
-  {
-    method: 'get',
-    path: '/api/v1/explain',
-    description: 'Why a failure callback is or is not cancelled, for each account that tracks it.',
-    query: z.object({
-      id: z.string().describe('dlqId or messageId of an entry.'),
-      account: AccountName.optional().describe('Only this account.'),
-    }),
-    responses: {
-      200: { description: 'One explanation per account.', list: 'Explanation' },
-      400: failure('The id is missing.'),
-      404: failure('No failure callback of that entry is tracked.'),
-      503: STANDBY,
-    },
-  },
-  {
-    method: 'get',
-    path: '/api/v1/journal',
-    description: 'The newest lines of the auto-cancel journal, at most 10,000, oldest first.',
-    query: z.object({
-      since: z.string().default('24h').describe('Start: a duration before now, such as 90m, or a time.'),
-    }),
-    responses: { 200: { description: 'The lines.', list: 'JournalEntry' }, 400: BAD_QUERY },
   },
   {
     method: 'get',
@@ -279,6 +175,16 @@ const ROUTES: readonly Route[] = [
       responses: { 200: { description: 'The affected accounts.', json: 'Stopped' }, ...BODY, 409: NOT_DONE },
     }),
   ),
+];
+
+/** Routes of pages, metrics and service discovery. */
+const OTHER_EXPOSURES = [
+  [
+    '`/metrics`, `/probe`',
+    'names of accounts, flow-control keys and filters; destination hosts; if configured, routes, workflow addresses without user and query, queues, topics, schedules, labels',
+  ],
+  ['`/` and the other pages', 'the content of the API routes below'],
+  ['`/api/v1/sd`', "accounts, and the leader's address"],
 ];
 
 type Json = Readonly<Record<string, unknown>>;
@@ -347,8 +253,6 @@ export function openApi(version: string): Json {
   };
 }
 
-const [START, END] = ['<!-- routes: generated from scripts/openapi.ts -->\n', '\n<!-- end of routes -->'];
-
 const code = (text: string) => `\`${text}\``;
 
 function parameterCell({ query, body }: Route): string {
@@ -362,21 +266,23 @@ function responseCell({ json, list, text }: RouteResponse): string {
   return list ? `list of ${code(list)}` : code(json ?? text ?? '');
 }
 
-/** Returns the text of docs/api.md with the current table of routes. Throws an Error if its markers are missing. */
-export function withRoutes(text: string): string {
+const tableOf = (headings: readonly string[], rows: readonly (readonly string[])[]) =>
+  [headings, headings.map(() => '---'), ...rows].map(cells => `| ${cells.join(' | ')} |`).join('\n');
+
+/** Returns the table of routes for docs/api.md. */
+export function routesTable(): string {
   const rows = ROUTES.map(route => {
     const { method, path, description, responses } = route;
-    const cells = [
-      code(`${method.toUpperCase()} ${path}`),
-      description,
-      parameterCell(route),
-      responseCell(responses[200]),
-    ];
-    return `| ${cells.join(' | ')} |`;
+    return [code(`${method.toUpperCase()} ${path}`), description, parameterCell(route), responseCell(responses[200])];
   });
-  const table = ['| route | description | query | response |', '|---|---|---|---|', ...rows].join('\n');
-  const [before, rest] = text.split(START);
-  const after = rest?.slice(rest.indexOf(END));
-  if (after === undefined || !after.startsWith(END)) throw new Error('docs/api.md has no markers for its routes');
-  return `${before}${START}${table}${after}`;
+  return tableOf(['route', 'description', 'query', 'response'], rows);
+}
+
+/** Returns the table of routes with possibly confidential content for docs/operate.md. */
+export function exposureTable(): string {
+  const exposing = Map.groupBy(API_ENDPOINTS, ({ exposes }) => exposes);
+  const rows = [...exposing].flatMap(([exposes, endpoints]) =>
+    exposes === undefined ? [] : [[endpoints.map(({ path }) => code(path)).join(', '), exposes]],
+  );
+  return tableOf(['route', 'exposes'], [...OTHER_EXPOSURES, ...rows]);
 }

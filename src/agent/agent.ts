@@ -127,7 +127,7 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
     get url(): string {
       return server.url;
     },
-    status: () => served.status(),
+    status: () => served.views().status(),
     reload,
     /** Resolves when another process leads instead of this one, which must end at once. */
     lost: lost.promise,

@@ -1,4 +1,5 @@
 import { type AutoCancel, MAX_LINES } from '../auto-cancel/accounts.ts';
+import type { HttpServed } from '../http/served.ts';
 import { version } from '../kit/version.ts';
 import { CONTENT_TYPES, createExposition } from '../metrics/exposition.ts';
 import { createAgentView } from '../status/agent.ts';
@@ -6,7 +7,7 @@ import { createAutoCancelView } from '../status/auto-cancel.ts';
 import { createHistoryView } from '../status/history.ts';
 import { createLookups } from '../status/lookups.ts';
 import type { KeptRows } from '../status/overview-rows.ts';
-import type { Served } from '../status/served.ts';
+import type { Served, Views } from '../status/served.ts';
 import { createViews } from '../status/views.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
 import type { AgentState } from './agent-state.ts';
@@ -40,36 +41,21 @@ export function createServing(supervisor: Supervisor, base: AgentBase) {
     clock,
     peerKey,
     group: leadership,
-    get externalUrl() {
-      return supervisor.loaded.config.server.externalUrl;
-    },
     get accounts() {
-      return current().served.accounts;
+      return current().views.accounts;
     },
-    status: () => current().served.status(),
-    explain: (...which) => current().served.explain(...which),
-    journal: since => current().served.journal(since),
-    alerts: () => current().served.alerts(),
-    overview: query => current().served.overview(query),
-    report: () => current().served.report(),
-    account: name => current().served.account(name),
-    history: (...which) => current().served.history(...which),
-    autoCancel: account => current().served.autoCancel(account),
-    agent: () => current().served.agent(),
-    get lookups() {
-      return current().served.lookups;
-    },
-    command: (...which) => current().served.command(...which),
+    views: () => current().views,
+    command: (...which) => current().command(...which),
     async exposition(scope, format, gzip) {
       if (typeof scope === 'string') await process.refresh();
       exposition.use(supervisor.state().shown);
       return { contentType: CONTENT_TYPES[format], body: await exposition.render({ scope, format, gzip }) };
     },
     watch() {
-      let [watched, hasChanged] = [current(), current().served.watch()];
+      let [watched, hasChanged] = [current(), current().watch()];
       return () => {
         if (watched === current()) return hasChanged();
-        [watched, hasChanged] = [current(), current().served.watch()];
+        [watched, hasChanged] = [current(), current().watch()];
         return true;
       };
     },
@@ -111,7 +97,7 @@ function createStateViews(state: AgentState, { base, supervisor, kept }: StateVi
       if (!base.leadership?.isUnavailable()) throw error;
       return [];
     });
-  const views = createViews({
+  const { watch, ...readings } = createViews({
     clock,
     accounts,
     settings: config.accounts,
@@ -124,8 +110,8 @@ function createStateViews(state: AgentState, { base, supervisor, kept }: StateVi
     externalUrl: config.server.externalUrl,
     log,
   });
-  const own: Omit<OwnServed, 'version' | 'clock' | 'exposition'> = {
-    ...views,
+  const views: Views = {
+    ...readings,
     history: createHistoryView(name => byName.get(name)?.history, config.store.history, clock),
     autoCancel: createAutoCancelView({
       config,
@@ -147,10 +133,10 @@ function createStateViews(state: AgentState, { base, supervisor, kept }: StateVi
     accounts: config.accounts.map(({ name }) => name),
     status: () => accounts.map(account => account.status()),
     explain: async (id, account) => autoCancel?.explain(id, account) ?? [],
-    command: (command, signal) =>
-      autoCancel?.command(command, signal) ?? Promise.resolve({ ok: false, why: 'auto-cancel is off' }),
     journal: since => journal(since, MAX_LINES),
     alerts: () => alerting.alerts(),
   };
-  return { served: own, agent };
+  const command: HttpServed['command'] = async (...which) =>
+    autoCancel?.command(...which) ?? { ok: false, why: 'auto-cancel is off' };
+  return { views, watch, command, agent };
 }

@@ -44,7 +44,7 @@ function collectOnce(loaded: LoadedConfig, parts: Parameters<typeof openBase>[1]
     await Promise.all(rounds.map(({ run }) => run(signal)));
     signal.throwIfAborted();
     const { served } = createServing(agent, base);
-    return served.report();
+    return served.views().report();
   });
 }
 

@@ -9,7 +9,7 @@ import type { Clock } from '../kit/clock.ts';
 import { createYielder, type Yielder } from '../kit/yielder.ts';
 import { type AutoCancelNumbers, BREAKERS } from '../model/journal.ts';
 import type { AutoCancelView, Candidate } from './api/auto-cancel.ts';
-import type { Served } from './served.ts';
+import type { Views } from './served.ts';
 import { iso, sum, withNulls } from './values.ts';
 
 export interface AutoCancelViewDeps {
@@ -139,7 +139,7 @@ function lineOf(line: JournalLine): AutoCancelView['journal'][number] {
 const isStuck = ({ owner, findings }: Candidate) => owner !== null && findings[0]?.verdict === 'stuck';
 
 /** Creates the view of auto-cancel, which has no accounts while auto-cancel is off. */
-export function createAutoCancelView(deps: AutoCancelViewDeps): Served['autoCancel'] {
+export function createAutoCancelView(deps: AutoCancelViewDeps): Views['autoCancel'] {
   const { config, autoCancel, journal, clock } = deps;
   const { mode, stopFile } = config.autoCancel;
   return async only => {

@@ -5,7 +5,7 @@ import { createYielder } from '../kit/yielder.ts';
 import type { AccountHistory, RecordedSeries } from '../model/history.ts';
 import type { StoreOptions } from '../store/options.ts';
 import type { HistoryView } from './api/history.ts';
-import type { Served } from './served.ts';
+import type { Views } from './served.ts';
 import { iso } from './values.ts';
 
 /** Selects evenly spaced samples including the last one, and the start of each gap, so that no line crosses a gap. */
@@ -22,7 +22,7 @@ export function createHistoryView(
   historyOf: (account: string) => AccountHistory | undefined,
   { keep }: StoreOptions['history'],
   clock: Pick<Clock, 'now'>,
-): Served['history'] {
+): Views['history'] {
   return async (account, { family, over, points }) => {
     const history = historyOf(account);
     if (!history) return undefined;

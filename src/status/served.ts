@@ -9,9 +9,9 @@ import type { Overview, OverviewQuery } from './api/overview.ts';
 import type { Report } from './api/report.ts';
 import type { Lookups } from './lookups.ts';
 
-/** Data for the routes. Only `lookups` query the service. Numbers in a view equal the metrics at the same time. */
-export interface Served extends HttpServed {
-  readonly version: string;
+/** Data of the current configuration. Only `lookups` query the service. Numbers in a view equal the metrics at the same time. */
+export interface Views {
+  readonly accounts: readonly string[];
   readonly externalUrl: string | null;
   overview(query: OverviewQuery): Promise<Overview>;
   report(): Promise<Report>;
@@ -28,6 +28,12 @@ export interface Served extends HttpServed {
   journal(since: number): Promise<readonly unknown[]>;
   /** Returns pending, firing and recently resolved alerts about all accounts and the agent. */
   alerts(): readonly ShownAlert[];
+}
+
+/** Data for the routes. */
+export interface Served extends HttpServed {
+  readonly version: string;
+  views(): Views;
   /** Returns errors of the last reload; empty if it was accepted, or before the first reload. */
   reloadErrors(): readonly ReloadError[];
 }

@@ -2,9 +2,8 @@ import type { ReadWebConfig } from '../http/access.ts';
 import { type HttpServer, openHttpServer, type ServerSettings } from '../http/server.ts';
 import type { Log } from '../kit/log.ts';
 import { apiRoutes } from './routes/api.ts';
-import { autoCancelRoutes } from './routes/auto-cancel.ts';
+import { discoveryRoutes } from './routes/discovery.ts';
 import { pageRoutes } from './routes/page.ts';
-import { statusRoutes } from './routes/status.ts';
 import type { Served } from './served.ts';
 
 /** Opens the HTTP server with all routes. Rejects like `openHttpServer`. */
@@ -17,7 +16,7 @@ export const startHttpServer = (
   openHttpServer(
     settings,
     served,
-    lifecycle => [statusRoutes(served), autoCancelRoutes(served), apiRoutes(served), pageRoutes(served, lifecycle)],
+    lifecycle => [discoveryRoutes(served), apiRoutes(served), pageRoutes(served, lifecycle)],
     log,
     readWebConfig,
   );

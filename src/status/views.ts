@@ -1,4 +1,5 @@
 import type { AutoCancel } from '../auto-cancel/accounts.ts';
+import type { HttpServed } from '../http/served.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { version } from '../kit/version.ts';
@@ -10,7 +11,7 @@ import type { Problem } from './api/parts.ts';
 import { overview } from './overview.ts';
 import { createOverviewRows, type KeptRows } from './overview-rows.ts';
 import { reportOf } from './report.ts';
-import type { Served } from './served.ts';
+import type { Views } from './served.ts';
 import { sum } from './values.ts';
 
 export interface ViewsDeps {
@@ -45,7 +46,9 @@ function viewedOf(deps: ViewsDeps): ReadonlyMap<string, Viewed> {
   );
 }
 
-export function createViews(deps: ViewsDeps): Pick<Served, 'overview' | 'report' | 'account' | 'watch'> {
+export function createViews(
+  deps: ViewsDeps,
+): Pick<Views, 'overview' | 'report' | 'account'> & Pick<HttpServed, 'watch'> {
   const { clock, alerts, agentProblems, kept, log } = deps;
   const viewed = viewedOf(deps);
   const rows = createOverviewRows([...viewed.values()], kept, clock.now, (account, error) =>

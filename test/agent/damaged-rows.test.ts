@@ -30,14 +30,16 @@ describe('a truncated row of an account', () => {
     'is named with its remedy: %s',
     async (key, value) => {
       const { core } = await startWith(key, value);
-      const { problems } = (await core.served.report()).accounts[0] ?? {};
+      const { problems } = (await core.served.views().report()).accounts[0] ?? {};
       expect(JSON.stringify(problems)).toContain(`the row ${key} is damaged: ${REMEDY}`);
     },
   );
 
   it.each(['null', '[1,', '', '\0'])('is named if it is the checkpoint %s', async value => {
     const { core } = await startWith('events/checkpoint', value);
-    expect(JSON.stringify(await core.served.report())).toContain(`the row events/checkpoint is damaged: ${REMEDY}`);
+    expect(JSON.stringify(await core.served.views().report())).toContain(
+      `the row events/checkpoint is damaged: ${REMEDY}`,
+    );
   });
 });
 
@@ -47,8 +49,8 @@ it.each(rows.filter(([key]) => key.startsWith('auto-cancel/')))(
     const { core, until } = await startWith(key, value);
     const text = `Auto-cancel is off: the row ${key} of the account acme is damaged: ${REMEDY}`;
     const problem = expect.objectContaining({ kind: 'auto_cancel_failed', text });
-    expect((await core.served.report()).accounts[0]?.problems).toContainEqual(problem);
-    expect(core.served.account(ACCOUNT)).toMatchObject({ problems: expect.arrayContaining([problem]) });
+    expect((await core.served.views().report()).accounts[0]?.problems).toContainEqual(problem);
+    expect(core.served.views().account(ACCOUNT)).toMatchObject({ problems: expect.arrayContaining([problem]) });
     await until(() => {
       const alerts = core.supervisor.alerting.alerts(ACCOUNT);
       const name = expect.objectContaining({ alertname: 'DeliveryAutoCancelFailed' });

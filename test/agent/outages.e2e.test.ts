@@ -57,7 +57,7 @@ async function setUp(config: object = {}) {
     await core.close();
   });
   function view() {
-    const found = core.served.account('a');
+    const found = core.served.views().account('a');
     if (!found) throw new Error('the account is unknown');
     return found;
   }
@@ -169,7 +169,7 @@ describe('retries', () => {
     const [problem] = view().problems;
     expect(problem).toMatchObject({ kind: 'service_unavailable' });
     expect(problem?.text).toMatch(/; retried at \d\d:\d\d:\d\d UTC\.$/);
-    const { accounts } = await core.served.report();
+    const { accounts } = await core.served.views().report();
     expect(accounts[0]?.unknown.every(({ retryAt }) => Date.parse(retryAt ?? '') > clock.now() - 3 * SECOND)).toBe(
       true,
     );

@@ -1,15 +1,7 @@
-import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { withStages } from '../../scripts/stages.ts';
 import { STAGES } from '../../src/auto-cancel/stages.ts';
 import { HOUR, rule } from '../support/auto-cancel-options.ts';
 import { createScene } from '../support/auto-cancel-scene.ts';
-
-it('the documentation lists the stages in the order of the checks', () => {
-  const text = readFileSync('docs/auto-cancel-operate.md', 'utf8');
-  expect(withStages(text)).toBe(text);
-  expect(() => withStages('# No markers')).toThrow('no markers');
-});
 
 it('stages have unique names and unique reasons, except reasons about events', () => {
   const names = STAGES.map(({ name }) => name);

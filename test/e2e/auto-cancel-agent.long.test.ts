@@ -148,7 +148,10 @@ describe.concurrent('breakers', () => {
       // The second DELETE may be for the same callback, after a new evaluation. An intent may be answered with `not_sent`.
       const answers = lines.flatMap(line => (line.step === 'answered' ? [line.answer] : []));
       expect(count(lines, 'intent')).toBe(answers.length);
-      expect(answers.filter(({ kind }) => kind !== 'not_sent'), JSON.stringify(lines)).toHaveLength(2);
+      expect(
+        answers.filter(({ kind }) => kind !== 'not_sent'),
+        JSON.stringify(lines),
+      ).toHaveLength(2);
       const output = first.stderr() + second.stderr() + JSON.stringify(await stage.journal());
       for (const secret of stage.secrets) expect(output).not.toContain(secret);
     },

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
+import { API_ENDPOINTS } from '../../src/status/endpoints.ts';
 import { createAgent } from '../support/agent.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
@@ -119,21 +120,11 @@ it('no output of the agent contains a secret', async () => {
     '/metrics',
     '/metrics/agent',
     '/probe?account=from-env',
-    '/api/v1/status',
-    '/api/v1/alerts',
-    '/api/v1/overview',
-    '/api/v1/accounts/from-env',
-    '/api/v1/auto-cancel',
-    '/api/v1/agent',
     '/api/v1/sd',
-    '/api/v1/dlq?account=from-env',
-    '/api/v1/events?account=from-env',
-    '/api/v1/messages/m1?account=from-env',
-    '/api/v1/overview',
-    '/api/v1/accounts/from-env',
-    '/api/v1/accounts/from-env/history?family=delivery_dlq_messages_by_url_host',
-    '/api/v1/auto-cancel',
-    '/api/v1/agent',
+    ...API_ENDPOINTS.flatMap(({ path }) => {
+      const filled = path.replace('{name}', 'from-env').replace('{id}', 'm1');
+      return [filled, `${filled}?account=from-env`, `${filled}?family=delivery_dlq_messages_by_url_host`];
+    }),
     '/nowhere',
   ];
   const seen = new Set<string>();

@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { systemClock } from '../../src/kit/clock.ts';
 import type { Overview, OverviewQuery } from '../../src/status/api/overview.ts';
 import { startHttpServer } from '../../src/status/server.ts';
-import { emptyServed } from '../status/empty-served.ts';
+import { servedWith } from '../status/empty-served.ts';
 import { NOW, overview, row, TROUBLED } from '../status/page/fixtures/overview.ts';
 import { visit } from '../support/browser.ts';
 import { afterThisTest } from '../support/client.ts';
@@ -24,8 +24,7 @@ async function serve() {
   const state = { hasProblem: false, changed: false, polls: 0, queries: [] as OverviewQuery[] };
   const server = await startHttpServer(
     { host: '127.0.0.1', port: 0 },
-    {
-      ...emptyServed,
+    servedWith({
       clock: { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms / 10, signal) },
       overview: async query => {
         state.queries.push(query);
@@ -37,7 +36,7 @@ async function serve() {
         state.changed = false;
         return changed;
       },
-    },
+    }),
     createTestLog(),
   );
   afterThisTest(() => server.close());
@@ -103,7 +102,7 @@ export function livePages(browser: () => Browser): void {
     const server = await startHttpServer(
       { host: '127.0.0.1', port: 0 },
       // Two days later, so that displayed times include a date.
-      { ...emptyServed, clock: { ...systemClock, now: () => NOW + 172_800_000 }, overview: async () => TROUBLED },
+      servedWith({ clock: { ...systemClock, now: () => NOW + 172_800_000 }, overview: async () => TROUBLED }),
       createTestLog(),
     );
     afterThisTest(() => server.close());

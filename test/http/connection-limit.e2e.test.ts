@@ -3,12 +3,12 @@ import { connect, type Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import type { ServerSettings } from '../../src/http/server.ts';
-import type { Served } from '../../src/status/served.ts';
+import type { ServedChanges } from '../status/empty-served.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { ALICE, CA, serve, tlsWith, USERS } from './protected-server.ts';
 
-async function start(web: object, settings: Partial<ServerSettings> = {}, overrides: Partial<Served> = {}) {
+async function start(web: object, settings: Partial<ServerSettings> = {}, overrides: ServedChanges = {}) {
   const served = await serve(web, overrides, settings);
   const port = Number(new URL(served.server.url).port);
 

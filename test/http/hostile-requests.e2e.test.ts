@@ -2,22 +2,17 @@ import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 import { describe, expect, it } from 'vitest';
 import type { ServerSettings } from '../../src/http/server.ts';
-import type { Served } from '../../src/status/served.ts';
 import { startHttpServer } from '../../src/status/server.ts';
-import { emptyServed } from '../status/empty-served.ts';
+import { type ServedChanges, servedWith } from '../status/empty-served.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { createTestLog } from '../support/silent.ts';
 
 const MB = 1024 * 1024;
 
-async function serve(overrides: Partial<Served> = {}, settings: Partial<ServerSettings> = {}) {
+async function serve(overrides: ServedChanges = {}, settings: Partial<ServerSettings> = {}) {
   const log = createTestLog();
-  const server = await startHttpServer(
-    { host: '127.0.0.1', port: 0, ...settings },
-    { ...emptyServed, ...overrides },
-    log,
-  );
+  const server = await startHttpServer({ host: '127.0.0.1', port: 0, ...settings }, servedWith(overrides), log);
   afterThisTest(() => server.close());
   const { port } = new URL(server.url);
   const open = (): Socket => {

@@ -3,7 +3,7 @@ import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { describe, expect, it, vi } from 'vitest';
 import { createPeerKey, reportOfPeer, requestPeer, SIGNATURE } from '../../src/http/peer.ts';
-import type { Served } from '../../src/status/served.ts';
+import type { Views } from '../../src/status/served.ts';
 import { eventually } from '../support/eventually.ts';
 import { openPort } from '../support/port.ts';
 import { CA, CLIENTS, serve, tlsWith, USERS } from './protected-server.ts';
@@ -84,7 +84,7 @@ const respond =
 describe('requestPeer', () => {
   it('requestPeer returns the explanations, or an empty list if the agent does not track the callback', async () => {
     let found: readonly unknown[] = [{ account: 'a' }];
-    const explain = vi.fn<Served['explain']>(async () => found);
+    const explain = vi.fn<Views['explain']>(async () => found);
     const { server } = await serve(USERS, { peerKey: KEY, explain });
     expect(await ask(server.url, { account: 'a' })).toEqual([{ account: 'a' }]);
     found = [];
@@ -258,7 +258,7 @@ it('reportOfPeer accepts a signed report and rejects a recorded one', async () =
 
 describe('GET /api/v1/explain', () => {
   it('GET /api/v1/explain does not look up an account that is not configured', async () => {
-    const explain = vi.fn<Served['explain']>(async () => []);
+    const explain = vi.fn<Views['explain']>(async () => []);
     const { ask } = await serve({}, { explain });
     expect(await ask(`${EXPLAIN}&account=nobody`)).toMatchObject({
       status: 404,

@@ -7,9 +7,8 @@ import { hashSync } from 'bcryptjs';
 import { readWebConfig } from '../../src/config/web-config.ts';
 import type { ServerSettings } from '../../src/http/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
-import type { Served } from '../../src/status/served.ts';
 import { startHttpServer } from '../../src/status/server.ts';
-import { emptyServed } from '../status/empty-served.ts';
+import { type ServedChanges, servedWith } from '../status/empty-served.ts';
 import { afterThisTest } from '../support/client.ts';
 import { newFolder } from '../support/folder.ts';
 import { createTestLog } from '../support/silent.ts';
@@ -36,7 +35,7 @@ interface Ask {
 }
 
 /** Starts a server with the web-config file `web`. Tests can replace the files in its folder. */
-export async function serve(web: object, overrides: Partial<Served> = {}, settings: Partial<ServerSettings> = {}) {
+export async function serve(web: object, overrides: ServedChanges = {}, settings: Partial<ServerSettings> = {}) {
   const folder = newFolder();
   const put = (name: string, content: string) => {
     writeFileSync(join(folder, `${name}.new`), content);
@@ -47,8 +46,7 @@ export async function serve(web: object, overrides: Partial<Served> = {}, settin
   const [log, commands] = [createTestLog(), [] as unknown[]];
   let skipped = 0;
   const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + skipped };
-  const served: Served = {
-    ...emptyServed,
+  const served = servedWith({
     async command(command) {
       commands.push(command);
       return { ok: true, result: { done: true } };
@@ -56,7 +54,7 @@ export async function serve(web: object, overrides: Partial<Served> = {}, settin
     reload: async () => ({ changed: ['accounts'] }),
     clock,
     ...overrides,
-  };
+  });
   const started = { host: '127.0.0.1', port: 0, webConfigFile: join(folder, 'web.yaml'), ...settings };
   const server = await startHttpServer(started, served, log, file => readWebConfig(file).config);
   afterThisTest(() => server.close());

@@ -3,10 +3,11 @@ import { afterEach, describe, expect, it } from 'vitest';
 import { parseListen, serverOptions } from '../../src/http/options.ts';
 import type { HttpServer, ServerSettings } from '../../src/http/server.ts';
 import { systemClock } from '../../src/kit/clock.ts';
+import { version } from '../../src/kit/version.ts';
 import type { AccountStatus, RoundStatus } from '../../src/model/status.ts';
 import type { Served } from '../../src/status/served.ts';
 import { startHttpServer } from '../../src/status/server.ts';
-import { emptyServed } from '../status/empty-served.ts';
+import { type ServedChanges, servedWith } from '../status/empty-served.ts';
 import { freePort } from '../support/prometheus.ts';
 import { createTestLog } from '../support/silent.ts';
 
@@ -53,12 +54,11 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.close();
 });
 
-async function serve(overrides: Partial<Served> = {}, settings: Partial<ServerSettings> = {}) {
+async function serve(overrides: ServedChanges = {}, settings: Partial<ServerSettings> = {}) {
   const log = createTestLog();
   const server = await startHttpServer(
     { host: '127.0.0.1', port: 0, ...settings },
-    {
-      ...emptyServed,
+    servedWith({
       accounts: ['good', 'bad'],
       exposition: async (scope, format, gzip) => ({
         contentType: `x/${format}`,
@@ -66,7 +66,7 @@ async function serve(overrides: Partial<Served> = {}, settings: Partial<ServerSe
       }),
       status: () => statuses,
       ...overrides,
-    },
+    }),
     log,
   );
   servers.push(server);
@@ -119,7 +119,7 @@ describe('routes', () => {
     expect([status, JSON.parse(text)]).toEqual([200, [{ since: expected }]]);
   });
 
-  it.each(['since=', 'since=yesterday', 'since=-1h', 'since=1h&since=1h', 'since=1h2m'])(
+  it.each(['since=', 'since=yesterday', 'since=-1h', 'since=1h2m'])(
     'GET /api/v1/journal rejects the query %s',
     async query => {
       const { get } = await serve({ journal: async () => [{ secret: 1 }] });
@@ -134,7 +134,7 @@ describe('routes', () => {
   it('GET /api/v1/status returns the status as JSON', async () => {
     const { get } = await serve();
     const body = JSON.parse((await get('/api/v1/status')).text);
-    expect(body).toMatchObject({ version: '1.2.3', accounts: JSON.parse(JSON.stringify(statuses)) });
+    expect(body).toMatchObject({ version, accounts: JSON.parse(JSON.stringify(statuses)) });
     expect(Date.parse(body.now)).toBeGreaterThan(Date.UTC(2026, 0, 1));
   });
 

@@ -5,7 +5,7 @@ import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { createStreams } from '../../src/http/routes/stream.ts';
 import { startHttpServer } from '../../src/status/server.ts';
-import { emptyServed } from '../status/empty-served.ts';
+import { servedWith } from '../status/empty-served.ts';
 import { afterThisTest } from '../support/client.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
 import { createTestLog } from '../support/silent.ts';
@@ -125,7 +125,7 @@ describe('server-sent events', () => {
   });
 
   it('the event stream ends immediately when the port closes', async () => {
-    const server = await startHttpServer({ host: '127.0.0.1', port: 0 }, emptyServed, createTestLog());
+    const server = await startHttpServer({ host: '127.0.0.1', port: 0 }, servedWith(), createTestLog());
     const response = await fetch(`${server.url}/api/v1/stream`);
     const text = response.text();
     await server.close();
@@ -133,7 +133,7 @@ describe('server-sent events', () => {
   });
 
   it('the event stream rejects POST, and responds to HEAD without a body', async () => {
-    const server = await startHttpServer({ host: '127.0.0.1', port: 0 }, emptyServed, createTestLog());
+    const server = await startHttpServer({ host: '127.0.0.1', port: 0 }, servedWith(), createTestLog());
     afterThisTest(() => server.close());
     const ask = async (method: string) => (await fetch(`${server.url}/api/v1/stream`, { method })).status;
     expect([await ask('HEAD'), await ask('POST')]).toEqual([200, 405]);

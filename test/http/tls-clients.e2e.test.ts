@@ -4,14 +4,14 @@ import { connect, type Socket } from 'node:net';
 import { connect as connectTls } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import type { Bounds } from '../../src/http/bounds.ts';
-import type { Served } from '../../src/status/served.ts';
+import type { ServedChanges } from '../status/empty-served.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
 import { CA, serve, tlsWith } from './protected-server.ts';
 
 const MB = 1024 * 1024;
 
-async function serveTls(bounds: Partial<Bounds>, overrides: Partial<Served> = {}) {
+async function serveTls(bounds: Partial<Bounds>, overrides: ServedChanges = {}) {
   const served = await serve(tlsWith(), overrides, bounds);
   const port = Number(new URL(served.server.url).port);
   function open(): Socket {

@@ -120,7 +120,7 @@ it('the account view shows the same numbers as /metrics', async () => {
   expect(view.deadLetters.newestEntries.map(({ url }) => url)).toContain('https://api.example.com/v1/orders/0');
   expect(view.deadLetters.newestEntries.flatMap(({ labels }) => labels)).toContain(HOSTILE.toWellFormed());
   expect(view.deadLetters.kinds.largest.every(({ route }) => route !== '')).toBe(true);
-  const { problems, rows } = await scene.core.served.overview(OverviewQuery.parse({}));
+  const { problems, rows } = await scene.core.served.views().overview(OverviewQuery.parse({}));
   expect(problems).toEqual(view.problems);
   expect(problems.map(({ text }) => text).join()).toContain('/v1/orders/*');
   expect(rows).toMatchObject([{ account: NAME, deadLetters: 5, waiting: 15, worst: view.problems[0] }]);
@@ -208,10 +208,10 @@ it('the account view shows the new configuration after a reload, and keeps the d
   const both = { ...supervisor.loaded.config, accounts: [...supervisor.loaded.config.accounts, ...config.accounts] };
   await supervisor.reload({ ...supervisor.loaded, hash: 'b', config: both });
   expect(scene.view().deadLetters.messages).toBe(5);
-  expect(served.account('other')).toMatchObject({ account: 'other', deadLetters: { messages: null } });
+  expect(served.views().account('other')).toMatchObject({ account: 'other', deadLetters: { messages: null } });
   await supervisor.reload(loadedFrom(others));
-  expect(served.account(NAME)).toBeUndefined();
-  const { rows } = await served.overview(OverviewQuery.parse({}));
+  expect(served.views().account(NAME)).toBeUndefined();
+  const { rows } = await served.views().overview(OverviewQuery.parse({}));
   expect(rows.map(({ account }) => account)).toEqual(['other']);
 });
 

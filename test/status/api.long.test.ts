@@ -11,8 +11,8 @@ import type { CommandResult } from '../../src/model/operator-command.ts';
 import type { AccountView } from '../../src/status/api/account.ts';
 import type { AutoCancelView } from '../../src/status/api/auto-cancel.ts';
 import type { AccountReport } from '../../src/status/api/report.ts';
+import { API_ENDPOINTS } from '../../src/status/endpoints.ts';
 import { RequestError } from '../../src/status/lookups.ts';
-import type { Served } from '../../src/status/served.ts';
 import { writeAccountFile } from '../../src/store/account-file.ts';
 import { ALICE, serve, USERS } from '../http/protected-server.ts';
 import { afterThisTest } from '../support/client.ts';
@@ -20,7 +20,7 @@ import { createDescribed, DESCRIPTION, type Described } from '../support/describ
 import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
-import { emptyServed } from './empty-served.ts';
+import { emptyViews, type ServedChanges } from './empty-served.ts';
 import { account, withdrawn } from './page/fixtures/account.ts';
 import { sharedAgent } from './page/fixtures/agent.ts';
 import { autoCancel } from './page/fixtures/auto-cancel.ts';
@@ -298,7 +298,7 @@ async function refuse(described: Described): Promise<void> {
   let answer: CommandResult = 'waiting';
   let failure: RequestError | undefined;
   let shown: AccountView = { ...withdrawn, rounds: withdrawn.rounds.map(RETRIED) };
-  const overrides: Partial<Served> = {
+  const overrides: ServedChanges = {
     explain: async id => (id === 'none' ? [] : [EXPLAINED]),
     journal: async () => LINES,
     alerts: () => [{ state: 'firing', labels: {}, annotations: {}, value: 1, startsAt: '2026-01-01T00:00:00.000Z' }],
@@ -306,7 +306,7 @@ async function refuse(described: Described): Promise<void> {
     status: () => [{ account: 'a', up: true, collectors: [] }],
     overview: async () => overview([row('a')]),
     report: async () => ({
-      ...(await emptyServed.report()),
+      ...(await emptyViews.report()),
       externalUrl: URL_OF_ANOTHER,
       accounts: [STALE_ACCOUNT],
     }),
@@ -327,8 +327,11 @@ async function refuse(described: Described): Promise<void> {
     await described.check(method, of, new Response(text, { status, headers: headers as Record<string, string> }));
   }
   const json = (body: unknown) => ({ headers: { 'content-type': 'application/json' }, body: JSON.stringify(body) });
-  for (const path of ['overview', 'report', 'accounts/a', 'accounts/a/history', 'auto-cancel', 'agent', 'openapi.json'])
-    await ask('get', `/api/v1/${path}?unknown=1`);
+  for (const { path } of API_ENDPOINTS) {
+    const filled = path.replace('{name}', 'a').replace('{id}', 'm');
+    await ask('get', `${filled}?unknown=1`);
+    await ask('get', filled, {}, standby);
+  }
   for (const path of ['overview', 'report', 'accounts/a', 'auto-cancel', 'agent', 'status'])
     await ask('get', `/api/v1/${path}`);
   shown = account;
@@ -337,8 +340,7 @@ async function refuse(described: Described): Promise<void> {
     await ask('get', `/api/v1/${path}`);
   for (const path of ['dlq', 'events', 'messages/m']) {
     failure = undefined;
-    for (const query of ['', '?unknown=1', '?account=b']) await ask('get', `/api/v1/${path}${query}`);
-    await ask('get', `/api/v1/${path}`, {}, standby);
+    for (const query of ['', '?account=b']) await ask('get', `/api/v1/${path}${query}`);
     for (const status of [404, 429, 502, 503]) {
       failure = new RequestError(status, 'it failed', 1000);
       if (status !== 404 || path === 'messages/m') await ask('get', `/api/v1/${path}`);

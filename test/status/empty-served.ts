@@ -1,15 +1,12 @@
 import { systemClock } from '../../src/kit/clock.ts';
-import type { Served } from '../../src/status/served.ts';
+import type { Served, Views } from '../../src/status/served.ts';
 import { overview, row } from './page/fixtures/overview.ts';
 
 const notGiven = () => Promise.reject(new Error('not given'));
 
-/** Data source of an HTTP server for an agent with one account and no data. */
-export const emptyServed: Served = {
-  version: '1.2.3',
+export const emptyViews: Views = {
   externalUrl: null,
   accounts: ['a'],
-  exposition: async () => ({ contentType: 'text/plain', body: Buffer.from('# EOF\n') }),
   status: () => [],
   overview: async () => overview([row('a')]),
   report: async () => ({
@@ -28,9 +25,26 @@ export const emptyServed: Served = {
   explain: async () => [],
   journal: async () => [],
   alerts: () => [],
-  command: async () => ({ ok: true }),
-  reload: async () => ({ changed: [] }),
-  reloadErrors: () => [],
-  watch: () => () => false,
-  clock: systemClock,
 };
+
+const VIEWS = new Set(Object.keys(emptyViews));
+
+export type ServedChanges = Partial<Served & Views>;
+
+/** Returns the data source of an HTTP server for an agent with one account and no data, with these changes. */
+export function servedWith(changes: ServedChanges = {}): Served {
+  const entries = Object.entries(changes);
+  const views = { ...emptyViews, ...Object.fromEntries(entries.filter(([key]) => VIEWS.has(key))) };
+  return {
+    version: '1.2.3',
+    accounts: views.accounts,
+    exposition: async () => ({ contentType: 'text/plain', body: Buffer.from('# EOF\n') }),
+    views: () => views,
+    command: async () => ({ ok: true }),
+    reload: async () => ({ changed: [] }),
+    reloadErrors: () => [],
+    watch: () => () => false,
+    clock: systemClock,
+    ...Object.fromEntries(entries.filter(([key]) => !VIEWS.has(key))),
+  };
+}

@@ -108,7 +108,7 @@ it('the history records the values that are exposed at the same time, and restor
   afterThisTest(() => second.end());
   await second.sample();
   const query = { family: ['delivery_dlq_messages', 'delivery_up'], over: '1h', points: 100 };
-  const view = await second.served.history('a', query);
+  const view = await second.served.views().history('a', query);
   const [messages] = view?.series.filter(({ family }) => family === 'delivery_dlq_messages') ?? [];
   expect(messages).toEqual({
     family: 'delivery_dlq_messages',
@@ -116,7 +116,7 @@ it('the history records the values that are exposed at the same time, and restor
     values: [null, expect.any(Number), null],
   });
   expect(view?.times).toHaveLength(3);
-  expect(await second.served.history('b', query)).toBeUndefined();
+  expect(await second.served.views().history('b', query)).toBeUndefined();
   expect(recorded.length).toBeGreaterThan(20);
 });
 

@@ -56,7 +56,7 @@ export function problemCourse(
       minutes,
       async minute => {
         for (const { autoCancel } of running) await autoCancel?.run(signal);
-        reported.push({ minute, problems: served.account('demo')?.problems ?? [] });
+        reported.push({ minute, problems: served.views().account('demo')?.problems ?? [] });
         for (const account of running) await account.sample();
       },
     );

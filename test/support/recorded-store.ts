@@ -223,13 +223,15 @@ export async function readVisible({ served }: AgentCore) {
       counters[[name, ...Object.entries(others).flat()].join(' ')] = value;
     }
   }
-  const account = served.account(ACCOUNT);
+  const account = served.views().account(ACCOUNT);
   const alerts = (account?.alerts ?? []).map(({ labels, state, startsAt = '' }) => [
     labels.alertname,
     `${state} ${startsAt}`,
   ]);
-  const history = await served.history(ACCOUNT, { family: ['delivery_dlq_messages'], over: '48h', points: 720 });
-  const { accounts, candidates } = await served.autoCancel(ACCOUNT);
+  const history = await served
+    .views()
+    .history(ACCOUNT, { family: ['delivery_dlq_messages'], over: '48h', points: 720 });
+  const { accounts, candidates } = await served.views().autoCancel(ACCOUNT);
   const gauge = (wanted: string) => families.find(({ name }) => name === wanted)?.samples[0]?.value;
   return {
     counters,
@@ -237,7 +239,7 @@ export async function readVisible({ served }: AgentCore) {
     oldestInFlight: gauge('delivery_oldest_in_flight_timestamp_seconds'),
     tracked: Object.fromEntries(candidates.map(({ dlqId, firstSeenAt }) => [dlqId, firstSeenAt])),
     alerts: Object.fromEntries(alerts) as Record<string, string>,
-    journal: await served.journal(0),
+    journal: await served.views().journal(0),
     paused: accounts[0]?.paused,
     history: Object.fromEntries(history?.times.map((time, index) => [time, history.series[0]?.values[index]]) ?? []),
   };

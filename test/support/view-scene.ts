@@ -42,7 +42,7 @@ export async function createViewScene(account: object = {}, config: object = {})
   const core = await openCore(loaded, { env: {}, clock, random: () => 0 });
   afterThisTest(() => core.close());
   function view(): AccountView {
-    const found = core.served.account(NAME);
+    const found = core.served.views().account(NAME);
     if (!found) throw new Error('unknown account');
     return found;
   }

@@ -3,12 +3,13 @@ import type { LimitFunction } from 'p-limit';
 import { whenOver } from '../../http/response-limiter.ts';
 import { isSaneId } from '../../upstream/api.ts';
 import { DlqLookupQuery, EventLookupQuery } from '../api/lookup.ts';
+import { INVALID_ID } from '../endpoints.ts';
 import { RequestError } from '../lookups.ts';
 import type { Html } from '../page/html.ts';
 import type { PageContext } from '../page/layout.ts';
 import { entriesPage, eventsPage, messagePage, ROWS, type Shown } from '../page/lookups.ts';
 import type { Served } from '../served.ts';
-import { INVALID_ID, validQuery } from './query.ts';
+import { validQuery } from './query.ts';
 
 export type PathRequest = Request<{ name: string; hash: string; id: string }>;
 
@@ -34,8 +35,8 @@ export function addLookupPages(pages: Pages, served: Served): void {
   ): void {
     pages.add(`/accounts/:name/${path}`, async (request, response) => {
       const { name } = request.params;
-      if (!served.accounts.includes(name)) return pages.noAccount(request, response);
-      if (!served.account(name)) return pages.noAccount(request, response);
+      if (!served.views().accounts.includes(name)) return pages.noAccount(request, response);
+      if (!served.views().account(name)) return pages.noAccount(request, response);
       // A look-up may take 10 s. It runs outside `serially`, so other pages do not wait for it.
       const gone = new AbortController();
       whenOver(request, response, () => gone.abort());
@@ -48,7 +49,7 @@ export function addLookupPages(pages: Pages, served: Served): void {
       await pages.serially(async () => {
         if (response.destroyed) return;
         // The account may have been removed in the interim.
-        const view = served.account(name);
+        const view = served.views().account(name);
         if (!view) return pages.noAccount(request, response);
         await pages.send(response, render({ found, view }, request, pages.contextOf(request)), status);
       });
@@ -58,20 +59,20 @@ export function addLookupPages(pages: Pages, served: Served): void {
   add(
     'dlq',
     async ({ params: { name }, query }, client) =>
-      served.lookups.dlq(name, { ...validQuery(DLQ_FILTERS, query), limit: ROWS }, client),
+      served.views().lookups.dlq(name, { ...validQuery(DLQ_FILTERS, query), limit: ROWS }, client),
     (shown, { query }, context) => entriesPage(shown, DLQ_FILTERS.safeParse(query).data ?? {}, context),
   );
   add(
     'events',
     async ({ params: { name }, query }, client) =>
-      served.lookups.events(name, { ...validQuery(EVENT_FILTERS, query), limit: ROWS }, client),
+      served.views().lookups.events(name, { ...validQuery(EVENT_FILTERS, query), limit: ROWS }, client),
     (shown, { query }, context) => eventsPage(shown, EVENT_FILTERS.safeParse(query).data ?? {}, context),
   );
   add(
     'messages/:id',
     async ({ params: { name, id } }, client) => {
       if (!isSaneId(id)) throw new RequestError(400, INVALID_ID);
-      return served.lookups.message(name, id, client);
+      return served.views().lookups.message(name, id, client);
     },
     (shown, { params: { id } }, context) => messagePage(shown, id, context),
   );

@@ -5,6 +5,7 @@ import pLimit from 'p-limit';
 import type { Lifecycle } from '../../http/routes/lifecycle.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
 import { OverviewQuery } from '../api/overview.ts';
+import { noView } from '../endpoints.ts';
 import { accountPage } from '../page/account.ts';
 import { agentPage } from '../page/agent.ts';
 import { readAssets } from '../page/asset-files.ts';
@@ -16,7 +17,6 @@ import { readRunbook, runbookHtml } from '../page/runbooks.ts';
 import { capital } from '../page/tile.ts';
 import type { Served } from '../served.ts';
 import { addLookupPages, type PathRequest } from './lookup-pages.ts';
-import { noView } from './query.ts';
 
 /** Content security policy: allows only the page's own origin. Saving a chart as a picture needs `data:`. */
 const POLICY = [
@@ -103,7 +103,7 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
   }
 
   function noAccount(request: PathRequest, response: Response): Promise<void> {
-    const { status, message, retryAfter } = noView(served, request.params.name);
+    const { status, message, retryAfter } = noView(served.views(), request.params.name);
     if (retryAfter !== undefined) response.set('Retry-After', String(retryAfter));
     const title = status === 404 ? 'Not found' : 'Not available';
     return send(response, missing(title, capital(message), contextOf(request)), status);
@@ -111,15 +111,15 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
 
   addPage('/', async (context, request) => {
     const query = queryOf(request.query);
-    return overviewPage(await served.overview(query), query, served.reloadErrors(), context);
+    return overviewPage(await served.views().overview(query), query, served.reloadErrors(), context);
   });
   addPage('/accounts/:name', async (context, { params: { name } }) => {
-    if (!served.accounts.includes(name)) return undefined;
-    const view = served.account(name);
+    if (!served.views().accounts.includes(name)) return undefined;
+    const view = served.views().account(name);
     return view && accountPage(view, context);
   });
-  addPage('/auto-cancel', async context => autoCancelPage(await served.autoCancel(undefined), context));
-  addPage('/agent', async context => agentPage(await served.agent(), context));
+  addPage('/auto-cancel', async context => autoCancelPage(await served.views().autoCancel(undefined), context));
+  addPage('/agent', async context => agentPage(await served.views().agent(), context));
   addLookupPages({ add, send, contextOf, noAccount, serially }, served);
   add('/runbooks/:name', (request, response) => {
     const { name } = request.params;

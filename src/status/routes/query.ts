@@ -1,12 +1,6 @@
-import type { Request, Response } from 'express';
+import type { Request } from 'express';
 import type { z } from 'zod';
 import { RequestError } from '../lookups.ts';
-import type { Served } from '../served.ts';
-
-export const INVALID_ID = 'the message id must be 1 to 200 of A-Z a-z 0-9 _ -';
-
-export const refuse = (response: Response, status: number, error: string) =>
-  void response.status(status).json({ error });
 
 function wordsOf(issue: z.core.$ZodIssue, given: Request['query'], allowed: readonly string[]): string {
   if (issue.code === 'unrecognized_keys') {
@@ -26,9 +20,3 @@ export function validQuery<T extends z.ZodObject>(schema: T, given: Request['que
   const words = error.issues.map(issue => wordsOf(issue, given, Object.keys(schema.shape)));
   throw new RequestError(400, [...new Set(words)].join('; '));
 }
-
-/** Returns why an account has no view: it is not configured, or a reload has not opened it yet. */
-export const noView = ({ accounts }: Pick<Served, 'accounts'>, name: string) =>
-  accounts.includes(name)
-    ? new RequestError(503, 'the account is not open yet', 5000)
-    : new RequestError(404, 'no account with that name is configured');

@@ -1,10 +1,9 @@
 import { readdirSync } from 'node:fs';
 import { afterEach, describe, expect, it } from 'vitest';
 import type { HttpServer } from '../../../src/http/server.ts';
-import type { Served } from '../../../src/status/served.ts';
 import { startHttpServer } from '../../../src/status/server.ts';
 import { createTestLog } from '../../support/silent.ts';
-import { emptyServed } from '../empty-served.ts';
+import { emptyViews, type ServedChanges, servedWith } from '../empty-served.ts';
 import { overview, row } from './fixtures/overview.ts';
 
 const servers: HttpServer[] = [];
@@ -12,9 +11,9 @@ afterEach(async () => {
   for (const server of servers.splice(0)) await server.close();
 });
 
-async function serve(overrides: Partial<Served> = {}) {
+async function serve(overrides: ServedChanges = {}) {
   const log = createTestLog();
-  const server = await startHttpServer({ host: '127.0.0.1', port: 0 }, { ...emptyServed, ...overrides }, log);
+  const server = await startHttpServer({ host: '127.0.0.1', port: 0 }, servedWith(overrides), log);
   servers.push(server);
   const get = async (path: string, init: RequestInit = {}) => {
     const response = await fetch(server.url + path, init);
@@ -103,7 +102,7 @@ describe('page routes', () => {
     const { get } = await serve({
       overview: query => {
         asked.push(query);
-        return emptyServed.overview(query);
+        return emptyViews.overview(query);
       },
     });
     await get('/?q=pay&state=warning&sort=oldest&page=3');

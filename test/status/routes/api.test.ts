@@ -1,13 +1,14 @@
 import { describe, expect, it } from 'vitest';
-import type { Served } from '../../../src/status/served.ts';
+import type { Views } from '../../../src/status/served.ts';
 import { ALICE, serve, USERS } from '../../http/protected-server.ts';
+import type { ServedChanges } from '../empty-served.ts';
 
-const start = (overrides: Partial<Served> = {}) => serve(USERS, overrides);
+const start = (overrides: ServedChanges = {}) => serve(USERS, overrides);
 const PATHS = ['overview', 'accounts/a', 'accounts/a/history?family=x', 'auto-cancel', 'agent', 'openapi.json'];
 
 /** Returns a function that resolves with this view. */
 const shown = (answer: unknown) => async () => answer as never;
-const ALL: Partial<Served> = {
+const ALL: ServedChanges = {
   overview: shown({ which: 'overview' }),
   account: name => ({ which: name }) as never,
   history: shown({ which: 'history' }),
@@ -100,7 +101,7 @@ describe('the JSON API of the pages', () => {
 
   it('API routes compute responses sequentially, and continue after a failed one', async () => {
     let [atOnce, most] = [0, 0];
-    const overview: Served['overview'] = async () => {
+    const overview: Views['overview'] = async () => {
       atOnce += 1;
       most = Math.max(most, atOnce);
       await new Promise(resolve => setImmediate(resolve));

@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { RequestError } from '../../../src/status/lookups.ts';
-import type { Served } from '../../../src/status/served.ts';
 import { ALICE, serve, USERS } from '../../http/protected-server.ts';
+import type { ServedChanges } from '../empty-served.ts';
 import { read } from '../page/context.ts';
 import { account } from '../page/fixtures/account.ts';
 import { found, lookupsThat } from '../page/fixtures/lookup.ts';
@@ -11,7 +11,7 @@ const PATHS = ['dlq', 'events', 'messages/m1'];
 /** Starts a server with one account whose look-ups are recorded and return the result of `find`. */
 async function serveLookups(
   find: (kind: keyof typeof found) => unknown = kind => found[kind],
-  overrides: Partial<Served> = {},
+  overrides: ServedChanges = {},
 ) {
   const calls: unknown[] = [];
   const lookups = lookupsThat((kind, name, query) => {

@@ -15,15 +15,11 @@ const targetOf = (account: string, url: URL, labels: Readonly<Record<string, str
   },
 });
 
-export function statusRoutes(served: Served): Router {
+export function discoveryRoutes(served: Served): Router {
   return Router()
-    .get('/api/v1/alerts', (_request, response) => void response.json(served.alerts()))
-    .get('/api/v1/status', (_request, response) => {
-      const { version, clock } = served;
-      response.json({ version, now: new Date(clock.now()).toISOString(), accounts: served.status() });
-    })
     .get('/api/v1/sd', (request, response) => {
-      const { externalUrl, accounts, group } = served;
+      const { group } = served;
+      const { externalUrl, accounts } = served.views();
       const { host } = request.headers;
       const own = externalUrl ?? (hostOf(host) === undefined ? '' : `${request.protocol}://${host}`);
       const leader = group?.leader();
@@ -34,5 +30,5 @@ export function statusRoutes(served: Served): Router {
       // Series continue after a takeover: no label names the leader. If two separate agents are discovered, a label keeps them apart.
       response.json(accounts.map(account => targetOf(account, url, leader ? {} : { replica: url.host })));
     })
-    .all(['/api/v1/alerts', '/api/v1/status', '/api/v1/sd'], onlyAllow(READ));
+    .all('/api/v1/sd', onlyAllow(READ));
 }
