@@ -27,6 +27,7 @@ export interface DecideDeps extends ContextsDeps {
 }
 
 /** After each complete walk, starts and ends waits, opens breakers, and plans or sends cancels. */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: one decision per step, in the order of a walk.
 export function createDecider(deps: DecideDeps) {
   const { account, options, policy, journal, contexts, lookUps, settling, decisions, lastRun, writer, clock, log } =
     deps;

@@ -62,6 +62,7 @@ interface StateOptions<Facts> {
   readonly inherited?: Inherited<Facts> | undefined;
 }
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: each method reads or writes the same few fields.
 export function createCollectorState<Facts = unknown>(
   { account, collector, auxiliary = [], restored = {}, inherited }: StateOptions<Facts>,
   rounds: Readonly<Record<string, RoundOptions>>,

@@ -96,6 +96,7 @@ function reasonOf(error: unknown): string {
  * Runs the rounds of a collector. Counters and histograms are committed before they are shown, so that values never fall after a
  * crash. Rows that the store refuses are part of the next commit; until then counters are frozen and gauges continue.
  */
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: its modes share the facts that the next commit contains.
 export async function createRunner<Facts, Memory, Walk>({
   observer,
   state,

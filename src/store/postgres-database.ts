@@ -77,25 +77,18 @@ class UrlClient extends Client {
   }
 }
 
-/** Creates a database that connects on first use. Throws StoreError if the URL cannot be read or parsed. */
-export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: PostgresDeps) {
-  const { env, clock = systemClock, timeouts = TIMEOUTS } = deps;
-  const { leaseTimeout = timeouts.statement } = deps;
-  const address = parseAddress(readUrl(url, env));
-  const subject = `PostgreSQL ${address.host}:${address.port}/${address.database}`;
-  const sockets = new Set<Socket>();
-  const limits = {
-    read: createLimit(CONNECTIONS.read),
-    write: createLimit(CONNECTIONS.write),
-    lease: createLimit(CONNECTIONS.lease),
-  };
-  const running = new Set<Promise<unknown>>();
-  let closed = false;
+interface PoolSettings {
+  /** Returns the password, whose file may have changed. */
+  readonly password: () => string;
+  readonly timeouts: Pick<typeof TIMEOUTS, 'connect' | 'statement'>;
+  /** Open sockets, which the pool maintains. */
+  readonly sockets: Set<Socket>;
+}
 
+function createPool(address: ReturnType<typeof parseAddress>, { password, timeouts, sockets }: PoolSettings): Pool {
   const pool = new Pool({
     ...address,
-    // The password file may have changed.
-    password: () => parseAddress(readUrl(url, env)).password ?? '',
+    password,
     // Overrides PGSSLNEGOTIATION.
     sslnegotiation: 'postgres',
     application_name: 'delivery-watch',
@@ -116,7 +109,29 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
     },
   });
   // Ignore broken idle connections: the next query opens another one.
-  pool.on('error', ignore);
+  return pool.on('error', ignore);
+}
+
+/** Creates a database that connects on first use. Throws StoreError if the URL cannot be read or parsed. */
+export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: PostgresDeps) {
+  const { env, clock = systemClock, timeouts = TIMEOUTS } = deps;
+  const { leaseTimeout = timeouts.statement } = deps;
+  const address = parseAddress(readUrl(url, env));
+  const subject = `PostgreSQL ${address.host}:${address.port}/${address.database}`;
+  const sockets = new Set<Socket>();
+  const limits = {
+    read: createLimit(CONNECTIONS.read),
+    write: createLimit(CONNECTIONS.write),
+    lease: createLimit(CONNECTIONS.lease),
+  };
+  const running = new Set<Promise<unknown>>();
+  let closed = false;
+
+  const pool = createPool(address, {
+    password: () => parseAddress(readUrl(url, env)).password ?? '',
+    timeouts,
+    sockets,
+  });
 
   async function withClient<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
     try {

@@ -39,24 +39,17 @@ interface Commit {
   readonly isCreation?: boolean;
 }
 
-function createSqliteStore({ db, file, assertInPlace, close }: Database): Store {
-  const scan = db.prepare(SCAN);
-  const sizes = db.prepare(SIZES);
+/**
+ * Returns a function that writes one transaction in slices, yielding to the event loop between them, and returns whether each
+ * commit's guard held.
+ */
+function createWrite({ db, assertInPlace }: Pick<Database, 'db' | 'assertInPlace'>) {
   const put = db.prepare(PUT);
   const create = db.prepare(CREATE);
   const get = db.prepare(GET);
-  const byKey = db.prepare(BY_KEY);
   const remove = db.prepare(REMOVE);
   const link = hasLink(db) ? db.prepare(CHANGE_LINK) : undefined;
-  const accounts = new Set<string>();
-  let closed = false;
-
-  function assertOpen(): void {
-    if (closed) throw new StoreError('closed', `the store ${file}`);
-  }
-
-  /** Writes one transaction in slices, yielding to the event loop between them. Returns whether each commit's guard held. */
-  async function write(commits: readonly Commit[]): Promise<readonly boolean[]> {
+  return async (commits: readonly Commit[]): Promise<readonly boolean[]> => {
     let weight = 0;
     const written: boolean[] = [];
     db.exec('BEGIN IMMEDIATE');
@@ -83,8 +76,21 @@ function createSqliteStore({ db, file, assertInPlace, close }: Database): Store 
       if (db.isTransaction) db.exec('ROLLBACK');
       throw error;
     }
+  };
+}
+
+function createSqliteStore({ db, file, assertInPlace, close }: Database): Store {
+  const scan = db.prepare(SCAN);
+  const sizes = db.prepare(SIZES);
+  const byKey = db.prepare(BY_KEY);
+  const accounts = new Set<string>();
+  let closed = false;
+
+  function assertOpen(): void {
+    if (closed) throw new StoreError('closed', `the store ${file}`);
   }
 
+  const write = createWrite({ db, assertInPlace });
   // A locked database fails all queued commits. Otherwise each of them would block the process.
   const isLocked = (error: unknown) => {
     const converted = toStoreError(error, file);

@@ -2,7 +2,7 @@ import { hash64 } from '../../kit/hash.ts';
 import type { CallbackFacts, CallbackSighting } from '../../model/callback.ts';
 import type { Change } from '../../model/change.ts';
 import type { DlqEntry } from '../../model/message.ts';
-import { createRoster } from './roster.ts';
+import { Roster } from './roster.ts';
 
 export interface TrackerOptions {
   /** Whether to track an entry if the service does not report its callback state. */
@@ -66,47 +66,56 @@ function bounded(entry: DlqEntry): DlqEntry {
   return { ...entry, ...Object.fromEntries(tooLong.map(([name]) => [name, undefined])), labels };
 }
 
-/** Creates a tracker. `stored`: the committed rows from `drainChanges`. */
-export function createTracker(
-  { track, maxGap, clockOffset = () => 0 }: TrackerOptions,
-  stored: ReadonlyMap<string, string> = new Map(),
-) {
-  const storedWalk = stored.get(WALK);
-  let last = storedWalk === undefined ? undefined : (JSON.parse(storedWalk) as StoredWalk);
-  let episodes = new Map<bigint, Episode>();
+function restored(stored: ReadonlyMap<string, string>) {
+  const walk = stored.get(WALK);
+  const last = walk === undefined ? undefined : (JSON.parse(walk) as StoredWalk);
+  const episodes = new Map<bigint, Episode>();
   for (const [key, value] of stored) {
     if (!key.startsWith(KEYS)) continue;
     const [firstSeenAt, firstWalk, run] = JSON.parse(value) as StoredEpisode;
     episodes.set(BigInt(`0x${key.slice(KEYS.length)}`), { firstSeenAt, firstWalk, run });
   }
-  const changes = new Map<string, string | null>();
-  let offset = clockOffset();
-  let facts: CallbackFacts | undefined;
+  return { last, episodes };
+}
 
-  function begin() {
-    const beganOffset = clockOffset();
-    const found = new Map<bigint, DlqEntry>();
-    /** Entries listed with any callback state. */
-    const stated = createRoster();
-    /** Number of callbacks without an episode that this walk may still track. */
-    let capacity = MAX_SIGHTINGS - episodes.size;
-    let text = 0;
-    let isPartial = false;
+const sightingOf = (
+  entry: DlqEntry,
+  { firstSeenAt, firstWalk, run }: Episode,
+  { at, number }: { readonly at: number; readonly number: number },
+): CallbackSighting => ({
+  entry,
+  firstSeenAt,
+  lastSeenAt: at,
+  snapshots: number - firstWalk + 1,
+  episode: `${firstSeenAt.toString(36)}-${run}`,
+});
 
-    function put(key: bigint, entry: DlqEntry): void {
-      const kept = bounded(entry);
-      text += lengthOf(Object.values(kept)) + lengthOf(kept.labels);
-      const isNew = !episodes.has(key) && !found.has(key);
-      if (text > MAX_TOTAL_TEXT || (isNew && capacity === 0)) {
-        isPartial = true;
-        found.delete(key);
-        return;
-      }
-      if (isNew) capacity -= 1;
-      found.set(key, kept);
+/** Collects the callbacks of one walk that are tracked. `known`: those with an episode, for which there is always room. */
+function createSeen(track: TrackerOptions['track'], known: { readonly size: number; has(key: bigint): boolean }) {
+  const found = new Map<bigint, DlqEntry>();
+  /** Entries listed with any callback state. */
+  const stated = new Roster();
+  /** Number of callbacks without an episode that this walk may still track. */
+  let capacity = MAX_SIGHTINGS - known.size;
+  let text = 0;
+  let isPartial = false;
+
+  function put(key: bigint, entry: DlqEntry): void {
+    const kept = bounded(entry);
+    text += lengthOf(Object.values(kept)) + lengthOf(kept.labels);
+    const isNew = !known.has(key) && !found.has(key);
+    if (text > MAX_TOTAL_TEXT || (isNew && capacity === 0)) {
+      isPartial = true;
+      found.delete(key);
+      return;
     }
+    if (isNew) capacity -= 1;
+    found.set(key, kept);
+  }
 
-    function addOne(entry: DlqEntry): void {
+  return {
+    found: found as ReadonlyMap<bigint, DlqEntry>,
+    add(entry: DlqEntry): void {
       const { id, callbackState } = entry;
       if (callbackState === undefined && !track(entry)) return;
       if (id.length > MAX_ID) return;
@@ -118,7 +127,26 @@ export function createTracker(
         if (other && !isSameRun(other, entry)) found.delete(key);
       } else if (callbackState === 'in_progress') put(key, entry);
       else found.delete(key);
-    }
+    },
+    hasState: (id: string): boolean => stated.has(hash64(id)),
+    isPartial: () => isPartial,
+    reportsStates: () => stated.size > 0,
+  };
+}
+
+/** Creates a tracker. `stored`: the committed rows from `drainChanges`. */
+export function createTracker(
+  { track, maxGap, clockOffset = () => 0 }: TrackerOptions,
+  stored: ReadonlyMap<string, string> = new Map(),
+) {
+  let { last, episodes } = restored(stored);
+  const changes = new Map<string, string | null>();
+  let offset = clockOffset();
+  let facts: CallbackFacts | undefined;
+
+  function begin() {
+    const beganOffset = clockOffset();
+    const seen = createSeen(track, episodes);
 
     function end(at: number): CallbackFacts {
       const [lastAt, lastNumber, lastGap] = last ?? [Number.NEGATIVE_INFINITY, 0, maxGap];
@@ -131,7 +159,7 @@ export function createTracker(
       const number = lastNumber + 1;
       const current = new Map<bigint, Episode>();
       const sightings: CallbackSighting[] = [];
-      for (const [key, entry] of found) {
+      for (const [key, entry] of seen.found) {
         const run = runOf(entry);
         const before = isUnbroken ? episodes.get(key) : undefined;
         const episode = before?.run === run ? before : { firstSeenAt: at, firstWalk: number, run };
@@ -140,13 +168,7 @@ export function createTracker(
           changes.set(KEYS + key.toString(16), JSON.stringify([firstSeenAt, firstWalk, run] satisfies StoredEpisode));
         }
         current.set(key, episode);
-        sightings.push({
-          entry,
-          firstSeenAt,
-          lastSeenAt: at,
-          snapshots: number - firstWalk + 1,
-          episode: `${firstSeenAt.toString(36)}-${run}`,
-        });
+        sightings.push(sightingOf(entry, episode, { at, number }));
       }
       for (const key of episodes.keys()) if (!current.has(key)) changes.set(KEYS + key.toString(16), null);
       // The start of this walk is unreliable if the clock was set: the next walk must not continue this walk's sightings.
@@ -155,16 +177,16 @@ export function createTracker(
       else if (episodes.size > 0) changes.set(WALK, null);
       episodes = current;
       const walks = (facts?.walks ?? 0) + 1;
-      facts = { at, walks, maxGap, sightings, isPartial, reportsStates: stated.size > 0 };
+      facts = { at, walks, maxGap, sightings, isPartial: seen.isPartial(), reportsStates: seen.reportsStates() };
       return facts;
     }
 
     return {
       /** Adds listed rows. A row listed twice counts once, or not at all if it changed in between. */
       add(rows: readonly DlqEntry[]): void {
-        for (const row of rows) addOne(row);
+        for (const row of rows) seen.add(row);
       },
-      hasState: (id: string): boolean => stated.has(hash64(id)),
+      hasState: seen.hasState,
       /** Ends a complete walk and discards the sightings of missing entries. `at`: start of the walk (ms since the Unix epoch). */
       end,
     };

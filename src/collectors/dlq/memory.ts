@@ -8,7 +8,7 @@ import type { Breakdown, Dimension } from './aggregate.ts';
 import { type CallbackTracker, createTracker, isTrackerRow, type TrackerOptions } from './callbacks.ts';
 import { createEnteredLog, type EnteredLog } from './entered-log.ts';
 import { createKindHistory, isKindRow, type KindHistory } from './kind-history.ts';
-import { createRoster } from './roster.ts';
+import { Roster } from './roster.ts';
 import type { Selection } from './selection.ts';
 import type { DateField } from './windows.ts';
 
@@ -72,7 +72,7 @@ function restoreSelection(
     match,
     key,
     breakdown,
-    roster: createRoster(new Map(chunks)),
+    roster: new Roster(new Map(chunks)),
     entered: stored.entered ?? 0,
     left: { expired: 0, removed: 0, unknown: 0, ...stored.left },
     isCounted: stored.isCounted ?? false,

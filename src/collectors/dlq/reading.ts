@@ -58,6 +58,7 @@ const READERS = 16;
 /** Number of pages waiting for `take` at which readers pause. */
 const MAX_WAITING = 16;
 
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: its readers share one queue of pages.
 export function startReading(
   api: Reader,
   planned: readonly Task[],

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { createRoster, type Roster } from '../../../src/collectors/dlq/roster.ts';
+import { Roster } from '../../../src/collectors/dlq/roster.ts';
 import { hash64 } from '../../../src/kit/hash.ts';
 import { runs } from '../../support/runs.ts';
 
@@ -35,7 +35,7 @@ it('a roster contains all entries that were seen and not removed, with their mar
         { maxLength: 30 },
       ),
       actions => {
-        let roster = createRoster();
+        let roster = new Roster();
         const rows = new Map<number, string>();
         const model = new Map<bigint, { since: number; marked: boolean; isNew: boolean }>();
         const isNew = (id: bigint) => model.get(id)?.isNew === true;
@@ -79,7 +79,7 @@ it('a roster contains all entries that were seen and not removed, with their mar
             removeFromModel(isNew);
           } else {
             save(roster, rows);
-            roster = createRoster(rows);
+            roster = new Roster(rows);
             removeFromModel(isNew);
             for (const entry of model.values()) entry.marked = true;
           }
@@ -88,7 +88,7 @@ it('a roster contains all entries that were seen and not removed, with their mar
         }
         save(roster, rows);
         removeFromModel(isNew);
-        const again = createRoster(rows);
+        const again = new Roster(rows);
         expect(again.size).toBe(model.size);
         for (const id of model.keys()) expect(again.see(id, 0, true)).toBe('again');
       },
@@ -98,7 +98,7 @@ it('a roster contains all entries that were seen and not removed, with their mar
 });
 
 it('a roster of 100,000 entries writes only changed chunks', () => {
-  const roster = createRoster();
+  const roster = new Roster();
   const rows = new Map<number, string>();
   const ids = Array.from({ length: 100_000 }, (_, index) => hash64(`dlq-${index}`));
   for (const id of ids) roster.see(id, 1_700_000_000_000, true);
@@ -112,7 +112,7 @@ it('a roster of 100,000 entries writes only changed chunks', () => {
 });
 
 it('a roster that drops 300,000 new entries retains the known ones and writes nothing', () => {
-  const roster = createRoster();
+  const roster = new Roster();
   const rows = new Map<number, string>();
   for (let index = 0; index < 5000; index += 1) roster.see(hash64(`known-${index}`), 1_700_000_000_000, true);
   save(roster, rows);
