@@ -41,6 +41,6 @@ VOLUME /app/data
 EXPOSE 10922
 # Takes the agent's address from its store, and never asks the service.
 HEALTHCHECK --interval=30s --timeout=5s --start-period=10s \
-  CMD ["node", "main.js", "healthcheck", "--config", "/etc/delivery-watch/config.yaml"]
+  CMD ["node", "main.js", "healthcheck"]
 ENTRYPOINT ["node", "main.js"]
-CMD ["serve", "--config", "/etc/delivery-watch/config.yaml"]
+CMD ["serve"]

@@ -1,10 +1,12 @@
 import { createHash } from 'node:crypto';
 import { glob, readFile } from 'node:fs/promises';
 import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { ENVIRONMENT, environmentText } from '../config/default-file.ts';
 import type { LoadedConfig } from '../config/load.ts';
 
 /** Returns the content of a file, or an error code. */
 async function stateOf(file: string): Promise<string> {
+  if (file === ENVIRONMENT) return environmentText(process.env);
   try {
     return await readFile(file, 'utf8');
   } catch (error) {

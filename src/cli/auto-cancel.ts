@@ -17,6 +17,7 @@ import { BREAKERS } from '../model/journal.ts';
 import { attachStore } from '../store/open.ts';
 import { isGuardFailed, type Store } from '../store/store.ts';
 import { askAgent } from './ask-agent.ts';
+import { configOption } from './config-option.ts';
 import { commandGroup, durationOption, operatorTextOption } from './option-values.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
@@ -104,9 +105,7 @@ function pendingText(all: readonly PendingAction[], config: string): string {
 }
 
 const sub = (name: string, description: string) =>
-  new Command(name)
-    .description(description)
-    .requiredOption('--config <file>', 'configuration file of the agent; required');
+  new Command(name).description(description).addOption(configOption('configuration file of the agent'));
 
 const stopping = (name: string, description: string) =>
   sub(name, description)

@@ -1,6 +1,7 @@
 import { Command } from 'commander';
 import { endWithin } from '../kit/clock.ts';
 import { printable, printableJson, someOf } from '../kit/text.ts';
+import { configOption } from './config-option.ts';
 import { examine } from './doctor/doctor.ts';
 import type { CheckLine } from './doctor/probe.ts';
 import { realDeps } from './read-alone.ts';
@@ -22,7 +23,7 @@ export function doctorCommand(): Command {
     .description(
       'check configuration, permissions, store, ports, the network path to the service, tokens and each endpoint; changes nothing, even while an agent runs; exit 1 if a check fails, 2 if the configuration is invalid',
     )
-    .requiredOption('--config <file>', 'configuration file; required')
+    .addOption(configOption())
     .option('--json', 'print JSON')
     .action(async ({ config: file, json }: { config: string; json?: boolean }) => {
       const { lines, isConfigValid } = await examine(file, { ...realDeps, signal: stopSignal() });

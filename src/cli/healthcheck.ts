@@ -1,13 +1,14 @@
 import { randomUUID } from 'node:crypto';
-import { existsSync, readFileSync } from 'node:fs';
 import { Command } from 'commander';
 import { agentUrls, readStoredKey } from '../agent/peer-key.ts';
 import { valueAt } from '../config/errors.ts';
+import { readText, tryRead } from '../config/text-file.ts';
 import { readYaml } from '../config/yaml-file.ts';
 import { createPeerKey, HEALTH_PATH, healthOfPeer, healthPathOf } from '../http/peer.ts';
 import { endWithin, unlessAborted, withDeadline } from '../kit/clock.ts';
 import { attachStore } from '../store/open.ts';
 import { storeOptions } from '../store/options.ts';
+import { configOption } from './config-option.ts';
 
 /** Time limits of the store and of the requests (ms), within the 5 s of the image. A busy machine may need seconds to respond. */
 const [STORE_WITHIN, RESPONSE_WITHIN] = [1000, 3000];
@@ -24,12 +25,13 @@ async function readStore(section: unknown, file: string) {
 
 /** Rejects unless the agent of a configuration file responds on this machine. An agent survives the loss of file and store. */
 async function checkHealth(file: string): Promise<void> {
-  const isThere = existsSync(file);
-  const { content } = readYaml(isThere ? readFileSync(file, 'utf8') : '', file);
+  const found = tryRead(() => readText(file));
+  const isThere = 'content' in found;
+  const { content } = readYaml(isThere ? found.content : '', file);
   const stored = readStore(valueAt(content, ['store']), file);
   const known = await withDeadline(STORE_WITHIN, never, signal => unlessAborted(stored, signal)).catch(() => undefined);
   const { key, urls = [], path = HEALTH_PATH } = known ?? {};
-  if (!key && !isThere) throw new Error(`${file} does not exist`);
+  if (!key && !isThere) throw new Error(`${file} ${found.wrong}`);
   // The default is not imported, because this command must start fast.
   const listen = valueAt(content, ['server', 'listen']) ?? '0.0.0.0:10922';
   const addresses = [listen, valueAt(content, ['server', 'probesListen'])].filter(
@@ -56,7 +58,7 @@ export function healthcheckCommand(): Command {
     .description(
       'exit 0 if the running agent of a configuration file responds on this machine, otherwise 1; for container engines',
     )
-    .requiredOption('--config <file>', 'configuration file of the running agent; required')
+    .addOption(configOption('configuration file of the running agent'))
     .action(async ({ config }: { config: string }) => {
       // A database that does not respond would keep the process alive.
       await checkHealth(config).finally(() => endWithin(0));

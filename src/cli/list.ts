@@ -17,6 +17,7 @@ import {
 } from '../lookup/lists.ts';
 import { type Quality, readAll, readNewest } from '../lookup/read.ts';
 import { describeQuality } from '../lookup/words.ts';
+import { configOption } from './config-option.ts';
 import { createPrinter, lineWidth, type PrintedRow } from './list/print.ts';
 import { commandGroup, integerOption, repeated, timeOption } from './option-values.ts';
 import { loadAccounts, readAccounts, report, type SelectionOptions, showProgress } from './read-alone.ts';
@@ -108,7 +109,7 @@ function createList<Row>(
 ): Command {
   const command = new Command(name)
     .description(description)
-    .requiredOption('--config <file>', 'configuration file; required')
+    .addOption(configOption())
     .option('--account <name>', 'only this account; may be repeated', repeated);
   for (const filter of FILTER_NAMES) {
     const { lists, help, parameter } = FILTERS[filter];

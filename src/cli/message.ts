@@ -3,6 +3,7 @@ import { printableJson } from '../kit/text.ts';
 import { MESSAGE_FIELDS, messageJson, readMessage, type Step } from '../lookup/message.ts';
 import { describeMessage, describeStep, utcText } from '../lookup/words.ts';
 import { isSaneId } from '../upstream/api.ts';
+import { configOption } from './config-option.ts';
 import { repeated } from './option-values.ts';
 import { loadAccounts, readAccounts, type SelectionOptions } from './read-alone.ts';
 import { toTable } from './table.ts';
@@ -38,7 +39,7 @@ export function messageCommand(): Command {
   return command
     .description('print the timeline of a message: events, attempts, retries, dead letter and failure callback')
     .argument('<id>', 'message id')
-    .requiredOption('--config <file>', 'configuration file; required')
+    .addOption(configOption())
     .option('--account <name>', 'only this account; may be repeated', repeated)
     .option('--json', 'print a JSON object per line')
     .action(async (id: string, options: SelectionOptions & { readonly json?: boolean }) => {

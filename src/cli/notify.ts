@@ -6,6 +6,7 @@ import { withClosing } from '../kit/closing.ts';
 import type { Notice } from '../notify/notice.ts';
 import { createReceivers } from '../notify/receivers.ts';
 import { createPost } from '../upstream/post.ts';
+import { configOption } from './config-option.ts';
 import { commandGroup } from './option-values.ts';
 import { realDeps } from './read-alone.ts';
 import { stopSignal } from './until-stopped.ts';
@@ -39,7 +40,7 @@ const test = () => {
       'send one test notification through a notifier, regardless of its severity and match, and print the answer',
     )
     .argument('<name>', 'name of the notifier')
-    .requiredOption('--config <file>', 'configuration file; required')
+    .addOption(configOption())
     .action((name: string, { config: file }: { readonly config: string }) =>
       withClosing(async closing => {
         const { alerts, server } = loadConfig(file).config;

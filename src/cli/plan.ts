@@ -9,6 +9,7 @@ import { printable } from '../kit/text.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
 import { MEAN_INTERVAL } from '../scheduler/loop.ts';
 import { maxForReading } from '../upstream/options.ts';
+import { configOption } from './config-option.ts';
 import { loadAccounts, openInMemory, realDeps } from './read-alone.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
@@ -151,7 +152,7 @@ export function planCommand(): Command {
     .description(
       'read everything twice, as the agent would, and estimate calls, bytes and series per account while nothing new arrives; exit 1 if an account fails',
     )
-    .requiredOption('--config <file>', 'configuration file; required')
+    .addOption(configOption())
     .action(async (options: { config: string }, command: Command) => {
       const plans = await planCosts(loadAccounts(command, options), realDeps, stopSignal());
       process.stdout.write(`${plans.map(toText).join('\n\n')}\n`);

@@ -9,6 +9,7 @@ import { withClosing } from '../kit/closing.ts';
 import { printableJson } from '../kit/text.ts';
 import { type AccountReport, type HealthVerdict, Report } from '../status/api/report.ts';
 import { askAgent } from './ask-agent.ts';
+import { configOption } from './config-option.ts';
 import { ExitStatus } from './exit-status.ts';
 import { repeated } from './option-values.ts';
 import { loadAccounts, report as note, openOwnStore, realDeps, type SelectionOptions } from './read-alone.ts';
@@ -98,7 +99,7 @@ export function reportCommand(): Command {
     .description(
       'report the health of every account: problems, evidence and what is unknown; reads a running agent that uses the same store, else the service once; exit 0: healthy, 1: problems, 3: unknown',
     )
-    .requiredOption('--config <file>', 'configuration file of the agent; required')
+    .addOption(configOption('configuration file of the agent'))
     .option('--account <name>', 'only this account; may be repeated', repeated)
     .addOption(new Option('--format <format>', 'output').choices(Object.keys(FORMATS)).default('text'))
     .action(async (options: Options) => {

@@ -9,6 +9,7 @@ import { openAccountRecord } from '../store/account-file.ts';
 import { StoreError } from '../store/errors.ts';
 import { lockForProcess } from '../store/lock.ts';
 import { createDispatchers } from '../upstream/dispatcher.ts';
+import { configOption } from './config-option.ts';
 import { loadAccounts, realDeps } from './read-alone.ts';
 
 interface Options {
@@ -91,7 +92,7 @@ async function run({ account: name, out, yes, check, ...options }: Options, comm
 export function rotateTokenCommand(): Command {
   return new Command('rotate-token')
     .description("reset an account's token; saves the response before using it")
-    .requiredOption('--config <file>', 'configuration file; required')
+    .addOption(configOption())
     .requiredOption('--account <name>', 'account whose token is reset; required')
     .option('--out <file>', 'new file for the response; default: next to the token file, or in the working directory')
     .option('--yes', 'do not ask for confirmation')

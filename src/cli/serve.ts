@@ -2,6 +2,7 @@ import { Command } from 'commander';
 import { startAgent } from '../agent/agent.ts';
 import { loadConfig } from '../config/load.ts';
 import { endWithin, systemClock } from '../kit/clock.ts';
+import { configOption } from './config-option.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /** Interval between checks of the configuration's files (ms). */
@@ -16,7 +17,7 @@ const LINGER = 1000;
 export function serveCommand(): Command {
   return new Command('serve')
     .description('run the agent until SIGTERM or SIGINT; SIGHUP, or a change of its files, reloads the configuration')
-    .requiredOption('--config <file>', 'configuration file; required')
+    .addOption(configOption())
     .action(async ({ config: file }: { config: string }) => {
       let isStopping = false;
       const stopped = untilStopped().then(() => {

@@ -6,6 +6,7 @@ import { escapedJson, printable, printableJson } from '../kit/text.ts';
 import { createExposition } from '../metrics/exposition.ts';
 import { onlyFamilies, type Source } from '../metrics/family.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
+import { configOption } from './config-option.ts';
 import { loadAccounts, openInMemory, realDeps, showProgress } from './read-alone.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
@@ -133,7 +134,7 @@ interface Options {
 export function snapshotCommand(): Command {
   return new Command('snapshot')
     .description('read everything once and print it; exit 1 if an account fails')
-    .requiredOption('--config <file>', 'configuration file; required')
+    .addOption(configOption())
     .addOption(new Option('--json', 'print JSON').conflicts('prometheus'))
     .addOption(new Option('--prometheus', 'print Prometheus text format').conflicts('json'))
     .action(async ({ json, prometheus, ...options }: Options, command: Command) => {

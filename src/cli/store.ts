@@ -5,6 +5,7 @@ import type { Change } from '../model/change.ts';
 import { backupDatabase } from '../store/database.ts';
 import { attachStore, openStore } from '../store/open.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
+import { configOption } from './config-option.ts';
 import { commandGroup } from './option-values.ts';
 
 /** Key of a row that the target contains until the copy is complete. A target with this row may be overwritten. */
@@ -108,7 +109,7 @@ const backup = () =>
       'write a consistent copy of the SQLite store to a new file, while an agent runs or not; to restore, stop the agent, remove store.path with its -wal and -shm, and put the copy there',
     )
     .argument('<file>', 'file to write; it must not exist')
-    .requiredOption('--config <file>', 'configuration file with the store; required')
+    .addOption(configOption('configuration file with the store'))
     .action((file: string, { config }: { config: string }, command: Command) => {
       const { kind, path } = loadStoreSettings(config).store;
       if (kind !== 'sqlite') command.error(NO_FILE[kind]);

@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
 import { readFileSync, statSync } from 'node:fs';
+import { ENVIRONMENT, environmentText } from './default-file.ts';
 import { ConfigError } from './errors.ts';
 
 /** Matches the first bytes of UTF-16 and UTF-32, in hexadecimal: a byte order mark, or an ASCII character. */
@@ -23,8 +24,9 @@ export function readBytes(file: string, maxBytes = Number.POSITIVE_INFINITY): Bu
   throw faultIn(file, `can't be read: it has more than ${maxBytes} bytes`);
 }
 
-/** Reads a text file. Throws ConfigError if it cannot be read or is not UTF-8. */
+/** Reads a text file, or the configuration in the environment. Throws ConfigError if it cannot be read or is not UTF-8. */
 export function readText(file: string, maxBytes?: number): string {
+  if (file === ENVIRONMENT) return environmentText(process.env);
   const bytes = readBytes(file, maxBytes);
   if (UTF_16.test(bytes.toString('hex', 0, 4))) throw faultIn(file, 'is UTF-16 or UTF-32: save it as UTF-8');
   const text = bytes.toString();

@@ -1,0 +1,12 @@
+import { Option } from 'commander';
+import { defaultFile, SEARCHED } from '../config/default-file.ts';
+
+/** Returns the option for the configuration file, with the file that is found without it as the default. */
+export function configOption(description = 'configuration file'): Option {
+  const found = defaultFile(process.env);
+  const option = new Option(
+    '--config <file>',
+    found === undefined ? `${description} (default: ${SEARCHED})` : description,
+  );
+  return found === undefined ? option.makeOptionMandatory() : option.default(found, SEARCHED);
+}
