@@ -1,20 +1,16 @@
 import { formatDuration } from '../src/kit/duration.ts';
 import { AGENT_CHECKS } from '../src/rules/checks/agent.ts';
-import { builtinAlert } from '../src/rules/checks/alerts.ts';
 import type { Check } from '../src/rules/checks/check.ts';
 import { ACCOUNT_CHECKS } from '../src/rules/checks/run.ts';
-import { differencesTable, notBuiltInTable } from './alert-table.ts';
 
 const timeOf = (ms: number) => (ms === 0 ? '0s' : formatDuration(ms));
 
 function tableOf(checks: readonly Omit<Check<never>, 'check'>[]): string {
-  const rows = checks.map(({ kind, severity, when, alert }) => {
-    const { hasNoRunbook, isExtended, for: pending, keepFiringFor } = builtinAlert(alert);
-    const link = hasNoRunbook ? alert : `[${alert}](runbooks/${alert}.md)`;
-    const sent = `${timeOf(pending)}, ${timeOf(keepFiringFor)}${isExtended ? ', extended' : ''}`;
-    return `| \`${kind}\` | ${severity} | ${when} | ${link} | ${sent} |`;
+  const rows = checks.map(({ kind, severity, when, alert, isOff, for: pending, keepFiringFor }) => {
+    const times = `${timeOf(pending)}, ${timeOf(keepFiringFor)}`;
+    return `| \`${kind}\` | ${severity} | ${when} | [${alert}](runbooks/${alert}.md) | ${times} | ${isOff ? 'off' : ''} |`;
   });
-  return ['| kind | severity | condition | alert | times |', '|---|---|---|---|---|', ...rows].join('\n');
+  return ['| kind | severity | condition | alert | times | sent |', '|---|---|---|---|---|---|', ...rows].join('\n');
 }
 
 /**
@@ -42,8 +38,5 @@ export const problemsReference = () =>
     '## Problems of the agent',
     tableOf(AGENT_CHECKS),
     '## As alerts',
-    'With `alerts.enabled`, the agent [sends](alerts.md#built-in-alerts) problems as alerts; those marked *extended* need `alerts.builtin.extended`. These alerts have the conditions and times of the [shipped alerts](dashboards.md#alerts), with some exceptions:',
-    differencesTable(),
-    'Shipped alerts without a built-in one:',
-    notBuiltInTable(),
+    'With `alerts.enabled`, the agent [sends](alerts.md#built-in-alerts) an alert for each kind and subject. Its labels are `alertname`, `account` (absent for the agent), `kind`, `severity` and, if the kind has several, `subject`. *off* kinds are sent only if `alerts.builtin.enable` lists them; other kinds, if their severity is at least `alerts.builtin.severity`. A finding of lower severity than that of its kind, as in the first two minutes of stale data, is shown, but does not fire an alert.',
   ].join('\n\n')}\n`;

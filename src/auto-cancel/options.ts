@@ -213,7 +213,9 @@ export const autoCancelOptions = z.strictObject({
   pauseWhileAlerts: z
     .array(z.string())
     .default([])
-    .describe('Alerts that stop all cancels of an account while they fire for it or their state is unknown.'),
+    .describe(
+      'Alerts, or kinds of problems, that stop all cancels of an account while they fire for it or their state is unknown.',
+    ),
   idFrom: z
     .enum(['dlqId', 'messageId'], { error: 'must be dlqId or messageId' })
     .default('dlqId')

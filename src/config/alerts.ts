@@ -2,7 +2,7 @@ import { accountMayAct } from '../auto-cancel/options.ts';
 import { accountRounds, dataSources } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { HEARTBEAT } from '../notify/options.ts';
-import { BUILTIN_ALERTS, sentAlerts } from '../rules/checks/alerts.ts';
+import { BUILTIN_ALERTS, BUILTIN_KINDS, sentNames } from '../rules/checks/alerts.ts';
 import { alertFamilies, collectorsOf } from '../rules/families.ts';
 import { type AlertCondition, type AlertRule, isAbout, type Selector } from '../rules/options.ts';
 import { noSuchName, type Path, type Reporter } from './errors.ts';
@@ -157,9 +157,15 @@ function checkPausing({ alerts, autoCancel, accounts }: Config, report: Reporter
 }
 
 /** Returns the names of all alerts that may fire: of the configured rules and of the built-in alerts that are sent. */
-export const alertNames = ({ rules, builtin }: Config['alerts']): readonly string[] => [
+const alertNames = ({ rules, builtin }: Config['alerts']): readonly string[] => [
   ...rules.map(({ name }) => name),
-  ...sentAlerts(builtin),
+  ...sentNames(builtin).alerts,
+];
+
+/** Returns the names that `pauseWhileAlerts` may contain: those of alerts, and kinds of problems. */
+export const pausingNames = (alerts: Config['alerts']): readonly string[] => [
+  ...alertNames(alerts),
+  ...sentNames(alerts.builtin).kinds,
 ];
 
 function checkSilences({ alerts, accounts }: Config, now: number, report: Reporter): void {
@@ -196,10 +202,12 @@ export function checkAlerts(config: Config, now: number, report: Reporter): void
   const taken = config.heartbeat ? alerts.notifiers.findIndex(({ name }) => name === HEARTBEAT) : -1;
   if (taken >= 0)
     report.error(['alerts', 'notifiers', taken, 'name'], `${HEARTBEAT} is the name of the section heartbeat`);
-  const builtin: readonly string[] = alerts.builtin ? BUILTIN_ALERTS : [];
+  const builtin: readonly string[] = alerts.builtin
+    ? [...BUILTIN_ALERTS, ...BUILTIN_KINDS.map(({ kind }) => kind)]
+    : [];
   for (const [index, rule] of alerts.rules.entries()) {
     if (builtin.includes(rule.name)) {
-      report.error(['alerts', 'rules', index, 'name'], `${rule.name} is a built-in alert: choose another name`);
+      report.error(['alerts', 'rules', index, 'name'], `${rule.name} is a built-in alert or kind: choose another name`);
     }
     checkCondition(rule, { config, report }, ['alerts', 'rules', index, 'when', rule.when.kind]);
   }

@@ -4,7 +4,7 @@ import { isSamePort, parseListen } from '../http/options.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { isLoopback } from '../kit/http-url.ts';
 import { maxForReading } from '../upstream/options.ts';
-import { alertNames } from './alerts.ts';
+import { pausingNames } from './alerts.ts';
 import { checkNames, type Path, type Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 
@@ -279,7 +279,7 @@ export function checkAutoCancel({ autoCancel, store, accounts, alerts }: Config,
   }
   const accountNames = accounts.map(({ name }) => name);
   const notifierNames = alerts.notifiers.map(({ name }) => name);
-  checkNames('alert', autoCancel.pauseWhileAlerts, alertNames(alerts), ['autoCancel', 'pauseWhileAlerts'], report);
+  checkNames('alert', autoCancel.pauseWhileAlerts, pausingNames(alerts), ['autoCancel', 'pauseWhileAlerts'], report);
   for (const [index, rule] of autoCancel.rules.entries()) {
     const path = ['autoCancel', 'rules', index];
     checkNames('account', rule.accounts ?? [], accountNames, [...path, 'accounts'], report);

@@ -26,13 +26,13 @@ type State = (typeof STATES)[number];
 
 interface CountedAlert {
   readonly rule: string;
+  readonly omitted?: number | undefined;
   readonly state: { readonly phase: string };
   readonly silencedBy?: string | undefined;
 }
 
 interface Evaluated {
   readonly alerts: ReadonlyMap<string, CountedAlert>;
-  readonly beyondCap: ReadonlyMap<string, number>;
 }
 
 function stateOf({ state: { phase }, silencedBy }: CountedAlert): State | undefined {
@@ -44,19 +44,20 @@ function stateOf({ state: { phase }, silencedBy }: CountedAlert): State | undefi
 /** Returns a source that counts an account's alerts. Each of `rules` always has a series for each state. */
 export function alertsSource(account: string, rules: readonly { name: string }[], current: () => Evaluated): Source {
   const samples = (): readonly Sample[] => {
-    const { alerts: present, beyondCap } = current();
+    const present = [...current().alerts.values()];
     const counts = new Map<string, number>();
-    for (const alert of present.values()) {
-      const key = `${alert.rule} ${stateOf(alert)}`;
-      counts.set(key, (counts.get(key) ?? 0) + 1);
+    const add = (alert: string, state: State, number: number) =>
+      counts.set(`${alert} ${state}`, (counts.get(`${alert} ${state}`) ?? 0) + number);
+    for (const alert of present) {
+      const state = stateOf(alert);
+      if (state === undefined) continue;
+      add(alert.rule, state, 1);
+      add(alert.rule, 'beyond_cap', alert.omitted ?? 0);
     }
     const named = new Set(rules.map(({ name }) => name));
-    const others = new Set([...present.values()].map(({ rule }) => rule).filter(rule => !named.has(rule)));
+    const others = new Set(present.map(({ rule }) => rule).filter(rule => !named.has(rule)));
     const samplesOf = (alert: string) =>
-      STATES.map(state => ({
-        labels: { alert, state },
-        value: (counts.get(`${alert} ${state}`) ?? 0) + (state === 'beyond_cap' ? (beyondCap.get(alert) ?? 0) : 0),
-      }));
+      STATES.map(state => ({ labels: { alert, state }, value: counts.get(`${alert} ${state}`) ?? 0 }));
     return [...[...named].flatMap(samplesOf), ...[...others].flatMap(samplesOf).filter(({ value }) => value > 0)];
   };
   return {

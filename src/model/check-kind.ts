@@ -7,6 +7,7 @@ export const CHECK_KINDS = [
   'service_unavailable',
   'data_withdrawn',
   'data_stale',
+  'round_stale',
   'rate_limited',
   'rows_unreadable',
   'lists_missing',
@@ -22,6 +23,7 @@ export const CHECK_KINDS = [
   'callbacks_stuck',
   'callbacks_failing',
   'messages_failing',
+  'messages_failing_slowly',
   'messages_late',
   'deliveries_stalled',
   'retries_high',
@@ -45,6 +47,7 @@ export type CheckKind = (typeof CHECK_KINDS)[number];
 const KIND_WORDS: Readonly<Partial<Record<CheckKind | 'not_shown', string>>> = {
   token_rejected: 'token rejected',
   service_unavailable: 'service down',
+  round_stale: 'round overdue',
   rows_unreadable: 'data incomplete',
   budget_low: 'call budget low',
   dlq_growing: 'dead letters growing',
@@ -53,6 +56,7 @@ const KIND_WORDS: Readonly<Partial<Record<CheckKind | 'not_shown', string>>> = {
   dlq_nearly_full: 'queue nearly full',
   auto_cancel_paused: 'auto-cancel paused',
   auto_cancel_failed: 'auto-cancel failed',
+  messages_failing_slowly: 'slow burn',
   retries_high: 'many retries',
   not_shown: 'cannot be shown',
 };

@@ -4,7 +4,7 @@ import type { Notice } from '../notify/notice.ts';
 import type { Silences } from '../notify/silences.ts';
 import { readRow } from '../store/errors.ts';
 import { isNotHeld, type Store } from '../store/store.ts';
-import { type Alert, type Evaluated, noticesOf, rowOf, sentOf, versionOf, withSilences } from './alert.ts';
+import { type Alert, type Evaluated, noticesOf, rowOf, ruleNames, sentOf, versionOf, withSilences } from './alert.ts';
 
 /** Alerts of one account from the last evaluation. Changes are stored; `notify` sends the difference to its log. */
 export type AccountAlerts = Awaited<ReturnType<typeof openAccountAlerts>>;
@@ -31,8 +31,8 @@ function logChange(log: Log, account: string, before: Alert | undefined, after: 
 function statesOf({ unknown, alerts }: Evaluated): ReadonlyMap<string, 'firing' | 'unknown'> {
   const firing = [...alerts.values()].filter(({ state }) => state.phase === 'firing');
   return new Map([
-    ...[...unknown].map(rule => [rule, 'unknown'] as const),
-    ...firing.map(({ rule }) => [rule, 'firing'] as const),
+    ...[...unknown].map(name => [name, 'unknown'] as const),
+    ...firing.flatMap(({ rule, kind }) => ruleNames({ name: rule, kind }).map(name => [name, 'firing'] as const)),
   ]);
 }
 
@@ -48,7 +48,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
     opened.set(key.slice(PREFIX.length), { ...alert, silencedBy });
     stored.set(key.slice(PREFIX.length), versionOf(alert));
   }
-  let current: Evaluated = { alerts: opened, unknown: new Set(), beyondCap: new Map() };
+  let current: Evaluated = { alerts: opened, unknown: new Set() };
   let notices = noticesOf(current);
   const uncommitted = new Map<string, string | null>();
   let isStoreFailing = false;
@@ -84,7 +84,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
   return {
     account,
     current: (): Evaluated => current,
-    /** Returns the state of each rule that is firing or unknown. */
+    /** Returns the state of each rule that is firing or unknown, by its name and by its kind. */
     states: () => statesOf(sentOf(current)),
     /** Returns the notices of firing and recently resolved alerts. */
     notices: (): readonly Notice[] => notices,

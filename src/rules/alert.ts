@@ -4,27 +4,38 @@ import type { Silences } from '../notify/silences.ts';
 import { type AlertState, withoutClock } from './state.ts';
 
 export interface Alert {
+  /** Name of the rule. Several built-in rules may have the same name; their kinds differ. */
   readonly rule: string;
+  readonly kind?: CheckKind | undefined;
   /** Identity of the alert, including `alertname` and `account`. */
   readonly labels: Readonly<Record<string, string>>;
   readonly annotations: Readonly<Record<string, string>>;
   readonly value: number;
   readonly state: AlertState;
-  /** Finding of a built-in check. */
-  readonly problem?: { readonly kind: CheckKind; readonly subject?: string | undefined } | undefined;
   /** Whether the configuration does not send the alert: its kind or severity is not sent. */
   readonly isUnsent?: boolean | undefined;
+  /** Number of series over the limit, for which this alert stands. */
+  readonly omitted?: number | undefined;
+  /** Set in rows of earlier versions, in which a built-in rule was for several kinds. */
+  readonly problem?: { readonly kind: CheckKind } | undefined;
   /** Reason for the silence that matches the firing alert. */
   readonly silencedBy?: string | undefined;
 }
 
 export interface Evaluated {
   readonly alerts: ReadonlyMap<string, Alert>;
-  /** Rules with series of unknown state. */
+  /** Names of rules with series of unknown state, and their kinds. */
   readonly unknown: ReadonlySet<string>;
-  /** Number of matching series over the limit, by rule. They have no individual alerts. */
-  readonly beyondCap: ReadonlyMap<string, number>;
 }
+
+type RuleIdentity = Pick<Alert, 'kind'> & { readonly name: string };
+
+export const isOfRule = ({ rule, kind }: Alert, { name, kind: own }: RuleIdentity): boolean =>
+  rule === name && kind === own;
+
+/** Returns the names by which `states` and `autoCancel.pauseWhileAlerts` refer to a rule. */
+export const ruleNames = ({ name, kind }: RuleIdentity): readonly string[] =>
+  kind === undefined ? [name] : [name, kind];
 
 function toNotice({ labels, annotations, state, silencedBy }: Alert): readonly Notice[] {
   if (state.phase === 'pending') return [];
@@ -48,8 +59,8 @@ const stored = ({ silencedBy: _, ...alert }: Alert) => ({ ...alert, state: witho
 export const rowOf = (alert: Alert) => JSON.stringify(stored(alert));
 /** Returns a text that changes when the alert's row must be written again. */
 export function versionOf(alert: Alert): string {
-  const { state, problem, isUnsent } = stored(alert);
-  return JSON.stringify({ state, problem, isUnsent });
+  const { state, isUnsent } = stored(alert);
+  return JSON.stringify({ state, isUnsent });
 }
 
 /** Marks silenced alerts, which are evaluated and shown, but not sent. */

@@ -1,26 +1,48 @@
 import type { Tracer } from '../kit/tracer.ts';
-import { type BuiltinResult, evaluateBuiltin, isAboutUnknown } from './builtin.ts';
-import type { BuiltinAlert } from './checks/check.ts';
+import { builtinResult } from './builtin.ts';
 import type { CheckResult } from './checks/run.ts';
-import { evaluateCondition } from './evaluate-condition.ts';
-import { createEvaluation, type EvaluatedRule, type EvaluationDeps } from './evaluation.ts';
+import { type AlertEvidence, evaluateCondition } from './evaluate-condition.ts';
+import {
+  createEvaluation,
+  type EvaluatedRule,
+  type EvaluationDeps,
+  type RuleResult,
+  UNKNOWN_RESULT,
+} from './evaluation.ts';
 import type { AlertFacts } from './facts.ts';
 import { type AlertRule, selectorsOf } from './options.ts';
+import { defaultSummary } from './summary.ts';
 import { createAlertEvidence, type WindowHistory } from './windows.ts';
 
-/** Built-in alerts of an account or of the agent. */
+/** Built-in rules of an account or of the agent, and their checks. */
 export interface Builtin {
   readonly rules: readonly EvaluatedRule[];
   check(): readonly CheckResult[];
 }
 
-export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'evaluateRule' | 'isInconclusive'> {
+export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'evaluateRule'> {
   readonly rules: readonly AlertRule[];
   readonly builtin?: Builtin | undefined;
   readonly facts: AlertFacts;
   readonly tracer: Tracer;
   /** Without it, windows are unknown. */
   readonly history?: WindowHistory | undefined;
+}
+
+/** Returns the result of a configured rule for an account. */
+function conditionResult(rule: AlertRule, account: string, evidence: AlertEvidence, facts: AlertFacts): RuleResult {
+  const { when } = rule;
+  const result = evaluateCondition(when, evidence);
+  if (result === 'unknown') return UNKNOWN_RESULT;
+  const isComplete = !('atLeast' in result);
+  const listed = isComplete ? result : result.atLeast;
+  return {
+    listed: listed.map(series => ({
+      ...series,
+      annotations: defaultSummary(rule, { ...series.labels, ...rule.labels, account }, series.value),
+    })),
+    isOver: labels => isComplete && !selectorsOf(when).some(selector => facts.isInconclusive(selector, labels)),
+  };
 }
 
 /** Returns a loop body that evaluates the rules of one account. It never rejects. */
@@ -33,17 +55,13 @@ export function createAlerts(deps: AlertsDeps): () => Promise<void> {
     clock,
     history,
   );
-  /** Results of this evaluation by built-in alert; empty if a check threw an error. */
-  let evaluated: ReadonlyMap<string, BuiltinResult> = new Map();
+  /** Results of the checks in this evaluation, by kind; undefined if a check threw an error. */
+  let checked: ReadonlyMap<string, readonly CheckResult[]> | undefined;
 
   function runChecks(): void {
-    evaluated = new Map();
-    if (!builtin) return;
+    checked = undefined;
     try {
-      const results = Map.groupBy<string, CheckResult>(builtin.check(), ({ check }) => check.alert);
-      evaluated = new Map(
-        builtin.rules.map(({ name }) => [name, evaluateBuiltin(name as BuiltinAlert, results.get(name) ?? [])]),
-      );
+      checked = Map.groupBy(builtin?.check() ?? [], ({ check }) => check.kind);
     } catch (error) {
       log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
     }
@@ -52,12 +70,9 @@ export function createAlerts(deps: AlertsDeps): () => Promise<void> {
   const evaluate = createEvaluation({
     alerts,
     rules: [...(builtin?.rules ?? []), ...rules],
-    evaluateRule: ({ name, when }) =>
-      when ? evaluateCondition(when, evidence) : (evaluated.get(name)?.result ?? 'unknown'),
-    isInconclusive({ name, when }, labels) {
-      if (when) return selectorsOf(when).some(selector => facts.isInconclusive(selector, labels));
-      const own = evaluated.get(name);
-      return own !== undefined && isAboutUnknown(own, labels);
+    evaluateRule({ when, ...rule }) {
+      if (when) return conditionResult({ when, ...rule }, account, evidence, facts);
+      return checked ? builtinResult(rule, checked.get(rule.kind ?? '') ?? []) : UNKNOWN_RESULT;
     },
     clock,
     log,

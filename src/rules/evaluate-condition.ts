@@ -1,5 +1,4 @@
 import { first, riseOf } from '../history/points.ts';
-import type { CheckKind } from '../model/check-kind.ts';
 import type { Point } from '../model/history.ts';
 import { type AlertCondition, isCertain, type Selector, selectorOf, selectorsOf } from './options.ts';
 
@@ -30,16 +29,6 @@ export interface AlertEvidence {
   window(selector: Selector, over: number): PastWindow | undefined;
 }
 
-/** A finding of a built-in check, as an alert needs it. */
-export interface FoundProblem {
-  readonly kind: CheckKind;
-  readonly subject?: string | undefined;
-  /** Start, if the data itself shows it (ms since the Unix epoch). */
-  readonly since?: number | undefined;
-  /** Whether the finding has a lower severity than its alert if its episode started `age` milliseconds ago. */
-  isMinor(age: number): boolean;
-}
-
 /** A series for which a condition holds, with its value in base units. */
 export interface ActiveSeries {
   readonly labels: Readonly<Record<string, string>>;
@@ -48,8 +37,10 @@ export interface ActiveSeries {
   readonly annotations?: Readonly<Record<string, string>>;
   /** Minimum time for which the condition has held (ms), if the data itself shows it. */
   readonly heldFor?: number | undefined;
-  /** Finding of a built-in check. */
-  readonly problem?: FoundProblem | undefined;
+  /** Start of the condition, if the data itself shows it (ms since the Unix epoch). */
+  readonly since?: number | undefined;
+  /** Time after the start of the episode for which the alert does not fire (ms). */
+  readonly minorFor?: number;
 }
 
 /** Result of a condition: the series for which it holds. Other series do not match; with `atLeast`, they are unknown. */

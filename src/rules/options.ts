@@ -131,11 +131,20 @@ export function expand(text: string, labels: Readonly<Record<string, string>>, v
 const builtinOptions = z
   .strictObject({
     severity: z.enum(CHECK_SEVERITIES).default('warning').describe('Lowest severity that is sent.'),
-    extended: z.boolean().default(false).describe('Whether alerts of the extended set are sent, too.'),
     disable: z
       .array(z.enum(CHECK_KINDS))
       .default([])
       .describe('Kinds of problems that are not sent: see docs/problems.md.'),
+    enable: z
+      .array(z.enum(CHECK_KINDS))
+      .default([])
+      .describe('Kinds of problems that are sent although they are off by default or below `severity`.'),
+  })
+  .superRefine(({ disable, enable }, context) => {
+    for (const [index, kind] of enable.entries()) {
+      if (!disable.includes(kind)) continue;
+      context.addIssue({ code: 'custom', path: ['enable', index], message: `${kind} is also in disable` });
+    }
   })
   .nullable()
   .prefault({});

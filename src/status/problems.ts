@@ -1,5 +1,4 @@
 import { CHECK_SEVERITIES } from '../model/check-kind.ts';
-import { builtinAlert } from '../rules/checks/alerts.ts';
 import { severityOf } from '../rules/checks/check.ts';
 import type { CheckResult } from '../rules/checks/run.ts';
 import { clockTime } from '../rules/checks/words.ts';
@@ -18,16 +17,12 @@ export function problemsOf(
   account: string | null,
   { now, states }: { readonly now: number; readonly states: readonly ProblemState[] },
 ): Problem[] {
-  const starts = new Map<string, number>();
-  for (const { kind, subject, startsAt } of states) {
-    const key = keyOf(kind, subject);
-    starts.set(key, Math.min(starts.get(key) ?? startsAt, startsAt));
-  }
-  const problem = (of: Omit<Problem, 'account' | 'since' | 'runbook'>, alert: CheckResult['check'], since: number) => ({
+  const starts = new Map(states.map(({ kind, subject, startsAt }) => [keyOf(kind, subject), startsAt]));
+  const problem = (of: Omit<Problem, 'account' | 'since' | 'runbook'>, runbook: string, since: number) => ({
     account,
     ...of,
     since: isoTime(Math.min(since, now)),
-    runbook: builtinAlert(alert.alert).hasNoRunbook ? null : alert.alert,
+    runbook,
   });
   const found = results.flatMap(({ check, findings }) =>
     findings.map(finding => {
@@ -35,17 +30,17 @@ export function problemsOf(
       const { kind } = check;
       const since = starts.get(keyOf(kind, subject)) ?? finding.since ?? now;
       const text = retryAt > now ? `${sentence.slice(0, -1)}; retried at ${clockTime(retryAt, now)}.` : sentence;
-      return problem({ kind, severity: severityOf(check, finding, now - since), subject, text }, check, since);
+      return problem({ kind, severity: severityOf(check, finding, now - since), subject, text }, check.alert, since);
     }),
   );
   const shown = new Set(found.map(({ kind, subject }) => keyOf(kind, subject)));
-  const kept = states.flatMap(({ alert, isClear, startsAt, ...state }) => {
-    const { kind, subject } = state;
-    const result = results.find(({ check }) => check.alert === alert && check.kind === kind);
-    const isUnknown = result?.unknown.some(each => each.subject === undefined || each.subject === subject);
-    if (!isClear || !result || isUnknown || shown.has(keyOf(kind, subject))) return [];
-    shown.add(keyOf(kind, subject));
-    return problem({ kind, severity: state.severity, subject, text: state.text }, result.check, startsAt);
+  const kept = states.flatMap(({ isClear, startsAt, kind, severity, subject, text }) => {
+    const own = results.filter(({ check }) => check.kind === kind);
+    const [first] = own;
+    const unknown = own.flatMap(each => each.unknown);
+    const isUnknown = unknown.some(each => each.subject === undefined || each.subject === subject);
+    if (!isClear || !first || isUnknown || shown.has(keyOf(kind, subject))) return [];
+    return problem({ kind, severity, subject, text }, first.check.alert, startsAt);
   });
   return [...found, ...kept].sort(byWeight);
 }

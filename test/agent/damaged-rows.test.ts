@@ -53,7 +53,7 @@ it.each(rows.filter(([key]) => key.startsWith('auto-cancel/')))(
     expect(core.served.views().account(ACCOUNT)).toMatchObject({ problems: expect.arrayContaining([problem]) });
     await until(() => {
       const alerts = core.supervisor.alerting.alerts(ACCOUNT);
-      const name = expect.objectContaining({ alertname: 'DeliveryAutoCancelFailed' });
+      const name = expect.objectContaining({ alertname: 'DeliveryAutoCancelUnresolved', kind: 'auto_cancel_failed' });
       expect(alerts).toContainEqual(expect.objectContaining({ labels: name, state: 'firing' }));
     });
   },

@@ -38,14 +38,13 @@ it('closing the agent waits for a locked store only once, regardless of the numb
 });
 
 it('exposes a problem of the agent itself without an account, on /metrics and /metrics/agent', async () => {
-  const dead = ['a', 'b', 'c'].map(name => ({ name, baseUrl: 'http://127.0.0.1:1', token: 'x' }));
-  const { core, clock } = await createViewScene({}, { accounts: dead });
+  const { core, clock } = await createViewScene({}, { heartbeat: { url: 'http://127.0.0.1:1' } });
   core.start();
   const exposed = async (scope: 'everything' | 'agent') =>
     (await core.served.exposition(scope, 'text', false)).body.toString().match(/^delivery_problem.*$/gm);
-  const series = 'delivery_problem{kind="service_unavailable",severity="critical"} 1';
+  const series = 'delivery_problem{kind="notifications_failing",severity="critical",subject="heartbeat"} 1';
   await eventually(async () => {
-    await clock.advance(15_000);
+    await clock.advance(60_000);
     expect(await exposed('everything')).toContain(series);
   });
   expect(await exposed('agent')).toEqual([series]);

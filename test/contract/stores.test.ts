@@ -30,7 +30,7 @@ async function record() {
     const { counters, alerts, journal, history } = await readVisible(core);
     expect(Object.keys(counters)).toContain('delivery_schedule_missed_total schedule nightly');
     const firing = expect.stringContaining('firing');
-    expect(alerts).toMatchObject({ Any: firing, DeliveryScheduleMissed: firing });
+    expect(alerts).toMatchObject({ Any: firing, DeliveryScheduleFailing: firing });
     expect(journal).toContainEqual(expect.objectContaining({ step: 'ended' }));
     expect(Object.keys(history).length).toBeGreaterThan(3);
   });

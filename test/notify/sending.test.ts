@@ -6,7 +6,15 @@ import { type AccountAlerts, openAccountAlerts } from '../../src/rules/account-a
 import type { ActiveSeries } from '../../src/rules/evaluate-condition.ts';
 import { createEvaluation } from '../../src/rules/evaluation.ts';
 import type { AlertRule } from '../../src/rules/options.ts';
-import { createDeliveryScene, createReceiver, HOUR, MINUTE, rule, SECOND } from '../rules/alerting-scene.ts';
+import {
+  createDeliveryScene,
+  createReceiver,
+  HOUR,
+  MINUTE,
+  rule,
+  ruleResult,
+  SECOND,
+} from '../rules/alerting-scene.ts';
 
 const START = Date.UTC(2026, 5, 1);
 
@@ -33,10 +41,10 @@ async function createScene(rules: readonly AlertRule[], silenced: readonly Silen
     parts = [];
     for (const account of ['a', 'b']) {
       const alerts = await openAccountAlerts({ ...deps, account });
-      const evaluateRule = () => holding[account] ?? [];
+      const evaluateRule = () => ruleResult(holding[account] ?? []);
       parts.push({
         alerts,
-        evaluate: createEvaluation({ alerts, rules, evaluateRule, isInconclusive: () => false, clock, log }),
+        evaluate: createEvaluation({ alerts, rules, evaluateRule, clock, log }),
       });
     }
   }

@@ -13,8 +13,6 @@ const SECOND = 1000;
 const MINUTE = 60_000;
 const never = new AbortController().signal;
 
-const REFUSED = { at: 0, faults: [{ message: 'config.yaml:3:1: unknown key' }] };
-
 type Trouble = Partial<Parameters<(typeof AGENT_CHECKS)[number]['check']>[0]>;
 
 /** Creates alerting with the checks of the agent. `run` sets their input. */
@@ -90,16 +88,16 @@ async function setUp({ isStandby = false } = {}) {
 }
 
 const FAILED = { notifications: [{ notifier: 'ops', outcome: 'failed', count: 1 }] } satisfies Trouble;
-const FIRING = 'firing critical DeliveryDatabaseAway: The database is unavailable';
+const FIRING = 'firing database_away critical DeliveryStoreFailing: The database is unavailable';
 
 describe('alerts about the agent', () => {
   it('an alert about the agent has no account label and is sent when it fires and when it resolves', async () => {
     const { run, shown, alerting } = await setUp();
     expect(await run(FAILED, 10 * MINUTE)).toEqual([]);
     expect(await run(FAILED)).toEqual([
-      'firing ops critical DeliveryNotificationsFailing: 1 notification to ops failed in the last 15 minutes, and none was delivered.',
+      'firing ops notifications_failing critical DeliveryOutputFailing: 1 notification to ops failed in the last 15 minutes, and none was delivered.',
     ]);
-    expect(shown()).toEqual(['DeliveryNotificationsFailing firing']);
+    expect(shown()).toEqual(['DeliveryOutputFailing firing']);
     const exposed = alerting().sources.filter(({ families }) =>
       families.some(({ name }) => name === 'delivery_problem'),
     );
@@ -108,7 +106,7 @@ describe('alerts about the agent', () => {
       { labels: { kind: 'notifications_failing', severity: 'critical', subject: 'ops' }, value: 1 },
     ]);
     expect(await run({}, 16 * MINUTE)).toEqual([
-      expect.stringMatching(/^resolved ops critical DeliveryNotificationsFailing/),
+      expect.stringMatching(/^resolved ops notifications_failing critical DeliveryOutputFailing/),
     ]);
   });
 
@@ -117,7 +115,7 @@ describe('alerts about the agent', () => {
     await run(FAILED, 11 * MINUTE);
     await start();
     expect(await run(FAILED, MINUTE)).toEqual([]);
-    expect(shown()).toEqual(['DeliveryNotificationsFailing firing']);
+    expect(shown()).toEqual(['DeliveryOutputFailing firing']);
   });
 
   it('an alert about the agent is sent to a new notifier even if the database cannot store the changed notifiers', async () => {
@@ -136,20 +134,12 @@ describe('alerts about the agent', () => {
 
   it('an alert about the agent appears in the alert states of each account, so that it can pause auto-cancel', async () => {
     const { run, alerting } = await setUp();
-    const state = () => alerting().states('a').get('DeliveryDatabaseAway');
+    const state = () => alerting().states('a').get('DeliveryStoreFailing');
     expect(state()).toBe('unknown');
     await run({});
     expect(state()).toBeUndefined();
     await run({ databaseAway: 0 }, 4 * MINUTE);
     expect(state()).toBe('firing');
-  });
-
-  it('an alert about the agent from the extended set is sent only if builtin.extended is true', async () => {
-    const { run, reload } = await setUp();
-    expect(await run({ lastReload: REFUSED }, 10 * MINUTE)).toEqual([]);
-    await reload({ builtin: { extended: true } });
-    const [sent] = await run({ lastReload: REFUSED }, 6 * MINUTE);
-    expect(sent).toContain('DeliveryConfigReloadFailed');
   });
 
   it('an alert about the agent resolves when alerts are disabled', async () => {
@@ -158,7 +148,7 @@ describe('alerts about the agent', () => {
     expect(sent).toContain(FIRING);
     await reload({ enabled: false });
     expect(await run({ databaseAway: 0 }, MINUTE)).toEqual([
-      expect.stringMatching(/^resolved critical DeliveryDatabaseAway/),
+      expect.stringMatching(/^resolved database_away critical DeliveryStoreFailing/),
     ]);
     expect(shown()).toEqual([]);
   });

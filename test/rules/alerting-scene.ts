@@ -3,6 +3,8 @@ import { Delivery } from '../../src/notify/delivery.ts';
 import type { Grouping, Notice } from '../../src/notify/notice.ts';
 import type { Receiver, SendResult } from '../../src/notify/notifiers/receiver.ts';
 import { SENT } from '../../src/notify/sent-log.ts';
+import type { ConditionResult } from '../../src/rules/evaluate-condition.ts';
+import type { RuleResult } from '../../src/rules/evaluation.ts';
 import type { AlertRule } from '../../src/rules/options.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
@@ -135,6 +137,16 @@ export const rule = (name: string, more: Partial<AlertRule> = {}): AlertRule => 
   when: { kind: 'above', metric: 'x', labels: {}, value: 0 },
   ...more,
 });
+
+/** Converts the result of a condition. `isInconclusive`: as in `AlertFacts`. */
+export function ruleResult(
+  result: ConditionResult,
+  isInconclusive: (labels?: Readonly<Record<string, string>>) => boolean = () => false,
+): RuleResult {
+  if (result === 'unknown') return { listed: [], isOver: () => false };
+  if ('atLeast' in result) return { listed: result.atLeast, isOver: () => false };
+  return { listed: result, isOver: labels => !isInconclusive(labels) };
+}
 
 export interface DeliveryScene {
   readonly clock: ReturnType<typeof createClock>;

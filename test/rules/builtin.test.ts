@@ -58,7 +58,7 @@ async function setUp() {
       undefined,
     );
   function configOf(alerts: object) {
-    const webhook = { url: hook.url, groupBy: ['alertname', 'account', 'flow_control_key'], groupWait: '0s' };
+    const webhook = { url: hook.url, groupBy: ['alertname', 'account', 'kind', 'subject'], groupWait: '0s' };
     return parseConfig(
       JSON.stringify({
         server: { externalUrl: 'https://dw.example.com/agent' },
@@ -90,8 +90,8 @@ async function setUp() {
     }
     return received
       .slice(before)
-      .map(({ status, labels: { alertname, account, severity, ...others } }) =>
-        [status, alertname, ...Object.values(others)].join(' '),
+      .map(({ status, labels: { alertname, kind, subject } }) =>
+        [status, alertname, kind, ...(subject === undefined ? [] : [subject])].join(' '),
       )
       .join('; ');
   }
@@ -100,6 +100,7 @@ async function setUp() {
     run,
     start,
     broken,
+    store,
     received,
     phases: () =>
       alerting
@@ -125,10 +126,10 @@ describe('built-in alerts', () => {
   it('a built-in alert fires after `for` with the text of the finding and resolves after keepFiringFor', async () => {
     const { run, received } = await setUp();
     expect(await run(growing('Grew by 50.'), 2 * MINUTE)).toBe('');
-    expect(await run(growing('Grew by 60.'))).toBe('firing DeliveryDlqGrowing dlq');
+    expect(await run(growing('Grew by 60.'))).toBe('firing DeliveryDlqGrowing dlq_growing');
     expect(received).toEqual([
       expect.objectContaining({
-        labels: { alertname: 'DeliveryDlqGrowing', account: 'a', severity: 'warning', collector: 'dlq' },
+        labels: { alertname: 'DeliveryDlqGrowing', account: 'a', kind: 'dlq_growing', severity: 'warning' },
         annotations: {
           summary: 'Grew by 60.',
           runbook_url: 'https://dw.example.com/agent/runbooks/DeliveryDlqGrowing',
@@ -136,17 +137,17 @@ describe('built-in alerts', () => {
       }),
     ]);
     expect(await run({}, 15 * MINUTE)).toBe('');
-    expect(await run({})).toBe('resolved DeliveryDlqGrowing dlq');
+    expect(await run({})).toBe('resolved DeliveryDlqGrowing dlq_growing');
   });
 
   it('a built-in alert fires separately for each subject and ignores findings with a lower severity than its own', async () => {
     const { run } = await setUp();
     const finding = (subject: string, more: object = {}) => ({ subject, text: `Key ${subject}.`, ...more });
     expect(await run({ paused_with_backlog: [finding('a', { severity: 'info' }), finding('b')] })).toBe(
-      'firing DeliveryDispatchPausedWithBacklog flow_control b',
+      'firing DeliveryDispatchPausedWithBacklog paused_with_backlog b',
     );
     expect(await run({ paused_with_backlog: [finding('a'), finding('b')] })).toBe(
-      'firing DeliveryDispatchPausedWithBacklog flow_control a',
+      'firing DeliveryDispatchPausedWithBacklog paused_with_backlog a',
     );
   });
 
@@ -155,11 +156,15 @@ describe('built-in alerts', () => {
     const [one, other] = ['a', 'b'].map(subject => ({ subject, text: subject }));
     await run({ waitlist_stalled: [one, other] as CheckOutcome[] }, 11 * MINUTE);
     const unknown = { waitlist_stalled: [{ subject: 'a', isUnknown: true as const }] };
-    expect(await run(unknown, 16 * MINUTE)).toBe('resolved DeliveryWaitlistStalled flow_control b');
+    expect(await run(unknown, 16 * MINUTE)).toBe('resolved DeliveryWaitlistStalled waitlist_stalled b');
     expect(states().get('DeliveryWaitlistStalled')).toBe('firing');
-    expect(await run({ waitlist_stalled: [UNKNOWN], ...growing() }, 30 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq');
+    expect(await run({ waitlist_stalled: [UNKNOWN], ...growing() }, 30 * MINUTE)).toBe(
+      'firing DeliveryDlqGrowing dlq_growing',
+    );
     expect(phases()).toBe('DeliveryDlqGrowing firing; DeliveryWaitlistStalled firing');
-    expect(await run({ dlq_growing: [UNKNOWN] }, 16 * MINUTE)).toBe('resolved DeliveryWaitlistStalled flow_control a');
+    expect(await run({ dlq_growing: [UNKNOWN] }, 16 * MINUTE)).toBe(
+      'resolved DeliveryWaitlistStalled waitlist_stalled a',
+    );
   });
 
   it.each<[string, Results]>([
@@ -168,11 +173,11 @@ describe('built-in alerts', () => {
     ['DeliveryAutoCancelUnresolved', { cancel_unresolved: [{ subject: 'hung', text: 'Unresolved.' }] }],
     ['DeliveryDispatchPausedWithBacklog', { paused_with_backlog: [{ subject: 'a', text: 'Paused.' }] }],
     ['DeliveryWaitlistStalled', { waitlist_stalled: [{ subject: 'a', text: 'Stalled.' }] }],
-    ['DeliveryScheduleMissed', { schedule_missed: [{ subject: 'a', text: 'Missed.' }] }],
-    ['DeliveryScheduleLate', { schedule_late: [{ subject: 'a', text: 'Late.' }] }],
+    ['DeliveryScheduleFailing', { schedule_missed: [{ subject: 'a', text: 'Missed.' }] }],
+    ['DeliveryScheduleFailing', { schedule_late: [{ subject: 'a', text: 'Late.' }] }],
     ['DeliveryBlind', { data_withdrawn: [{ subject: 'dlq', text: 'Withdrawn.' }] }],
     ['DeliveryDlqExpiringSoon', { dlq_expiring: ['Expiring.'] }],
-    ['DeliveryStalled', { deliveries_stalled: ['Stalled.'] }],
+    ['DeliveryMessagesLate', { deliveries_stalled: ['Stalled.'] }],
   ])('%s is resolved within a minute after one good answer', async (alert, results) => {
     const { run } = await setUp();
     expect(await run(results, 20 * MINUTE)).toMatch(new RegExp(`^firing ${alert}`));
@@ -194,12 +199,12 @@ describe('built-in alerts', () => {
       await start();
       sent.push(await run({ dlq_growing: [UNKNOWN] }, MINUTE), await run({}, (period - 1) * MINUTE));
     }
-    expect(sent.filter(text => text !== '')).toEqual(['resolved DeliveryDlqGrowing dlq']);
+    expect(sent.filter(text => text !== '')).toEqual(['resolved DeliveryDlqGrowing dlq_growing']);
   });
 
   it('a built-in alert fires on partial data, but is not resolved by it', async () => {
     const { run } = await setUp();
-    expect(await run({ dlq_growing: ['Grew.', UNKNOWN] }, 3 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq');
+    expect(await run({ dlq_growing: ['Grew.', UNKNOWN] }, 3 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq_growing');
     expect(await run({ dlq_growing: [UNKNOWN] }, 30 * MINUTE)).toBe('');
   });
 
@@ -209,13 +214,13 @@ describe('built-in alerts', () => {
     await start();
     expect(await run({ dlq_growing: [UNKNOWN] }, 30 * MINUTE)).toBe('');
     expect(phases()).toBe('DeliveryDlqGrowing firing');
-    expect(await run({}, 15 * MINUTE + 30 * SECOND)).toBe('resolved DeliveryDlqGrowing dlq');
+    expect(await run({}, 15 * MINUTE + 30 * SECOND)).toBe('resolved DeliveryDlqGrowing dlq_growing');
   });
 
   it('a built-in alert is sent even if the store rejects commits', async () => {
     const { run, broken } = await setUp();
     broken.isFull = true;
-    expect(await run(growing(), 3 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq');
+    expect(await run(growing(), 3 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq_growing');
   });
 
   it('a built-in alert is not sent while silenced', async () => {
@@ -235,7 +240,7 @@ describe('built-in alerts', () => {
     const { run, reload } = await setUp();
     await run(growing(), 3 * MINUTE);
     await reload(alerts);
-    expect(await run(growing())).toBe('resolved DeliveryDlqGrowing dlq');
+    expect(await run(growing())).toBe('resolved DeliveryDlqGrowing dlq_growing');
     expect(await run(growing(), 5 * MINUTE)).toBe('');
   });
 
@@ -257,7 +262,7 @@ describe('built-in alerts', () => {
       await start(alerts);
       expect(await run(growing())).toBe('');
       await reload({});
-      expect(await run(growing())).toBe('firing DeliveryDlqGrowing dlq');
+      expect(await run(growing())).toBe('firing DeliveryDlqGrowing dlq_growing');
       expect(received.at(-1)).toMatchObject({ startsAt: new Date(startedAt).toISOString() });
     },
   );
@@ -268,16 +273,20 @@ describe('built-in alerts', () => {
     const stale = { data_stale: [{ subject: 'dlq', text: 'Stale.', since, warningFor: 2 * MINUTE }] };
     expect(await run(stale, MINUTE + 15 * SECOND)).toBe('');
     expect(problems()).toEqual([expect.objectContaining({ kind: 'data_stale', startsAt: since, isFiring: false })]);
-    expect(await run(stale, 30 * SECOND)).toBe('firing DeliveryBlind dlq');
+    expect(await run(stale, 30 * SECOND)).toBe('firing DeliveryBlind data_stale dlq');
     expect(received.at(-1)).toMatchObject({ startsAt: new Date(since).toISOString() });
   });
 
-  it('an alert keeps firing without a resolution if its problem becomes one of another kind', async () => {
-    const { run, problems } = await setUp();
-    const found = [{ subject: 'dlq', text: 'Old.' }];
-    expect(await run({ data_stale: found }, MINUTE)).toBe('firing DeliveryBlind dlq');
-    expect(await run({ data_withdrawn: found }, MINUTE)).toBe('');
-    expect(problems()).toEqual([expect.objectContaining({ kind: 'data_withdrawn', isFiring: true })]);
+  it('each kind has its own state, even if kinds share the name of the alert', async () => {
+    const { run, states } = await setUp();
+    const [found, unknown] = [[{ subject: 'dlq', text: 'Old.' }], [{ subject: 'dlq', ...UNKNOWN }]];
+    expect(await run({ data_stale: found }, MINUTE)).toBe('firing DeliveryBlind data_stale dlq');
+    expect(await run({ data_stale: unknown, data_withdrawn: found }, MINUTE)).toBe(
+      'firing DeliveryBlind data_withdrawn dlq',
+    );
+    expect(await run({ data_withdrawn: found }, MINUTE)).toBe('resolved DeliveryBlind data_stale dlq');
+    const names = ['DeliveryBlind', 'data_stale', 'data_withdrawn'];
+    expect(names.map(name => states().get(name))).toEqual(['firing', undefined, 'firing']);
   });
 
   it('more than a hundred subjects of a kind share the subject __other__', async () => {
@@ -293,6 +302,7 @@ describe('built-in alerts', () => {
       'callbacks_failing',
       'dlq_growing',
       'messages_failing',
+      'messages_failing_slowly',
       'messages_late',
       'rate_limited',
       'retries_high',
@@ -300,12 +310,22 @@ describe('built-in alerts', () => {
     ]);
   });
 
-  it('a built-in alert with severity info is sent only if builtin.severity is info', async () => {
+  it.each<[CheckKind, string, object]>([
+    ['auto_cancel_paused', 'DeliveryAutoCancelBreakerOpen', { severity: 'info' }],
+    ['auto_cancel_paused', 'DeliveryAutoCancelBreakerOpen', { severity: 'critical', enable: ['auto_cancel_paused'] }],
+    ['dlq_old', 'DeliveryDeadLetters', { enable: ['dlq_old'] }],
+  ])('a kind that is not sent by default, %s, is sent as %s with builtin: %j', async (kind, alert, builtin) => {
+    const { run, reload, states } = await setUp();
+    expect(await run({ [kind]: ['Found.'] }, 20 * MINUTE)).toBe('');
+    await reload({ builtin });
+    expect(await run({ [kind]: ['Found.'] })).toBe(`firing ${alert} ${kind}`);
+    expect([states().get(alert), states().get(kind)]).toEqual(['firing', 'firing']);
+  });
+
+  it('a kind that is off is not sent because of the lowest severity', async () => {
     const { run, reload } = await setUp();
-    const paused = { auto_cancel_paused: ['Paused.'] };
-    expect(await run(paused)).toBe('');
     await reload({ builtin: { severity: 'info' } });
-    expect(await run(paused)).toBe('firing DeliveryAutoCancelPaused');
+    expect(await run({ dlq_old: ['Old.'] }, 20 * MINUTE)).toBe('');
   });
 
   it('a built-in alert ignores findings of disabled checks', async () => {
@@ -313,8 +333,35 @@ describe('built-in alerts', () => {
     await reload({ builtin: { disable: ['data_stale'] } });
     const stale = [{ subject: 'dlq', text: 'Stale.' }];
     expect(await run({ data_stale: stale }, 5 * MINUTE)).toBe('');
-    expect(await run({ data_withdrawn: stale }, MINUTE)).toBe('firing DeliveryBlind dlq');
+    expect(await run({ data_withdrawn: stale }, MINUTE)).toBe('firing DeliveryBlind data_withdrawn dlq');
   });
+
+  it.each<[string, string, Results]>([
+    ['DeliveryRateLimited', 'rate_limited', { rate_limited: ['Limited.'] }],
+    ['DeliveryErrorBudgetSlowBurn', 'messages_failing', { messages_failing_slowly: ['Failing.'] }],
+    ['DeliveryCollectorStale', 'data_stale', { round_stale: ['Overdue.'] }],
+  ])(
+    '%s, as an earlier version stored it, is resolved only when its problem has ended',
+    async (rule, kind, results) => {
+      const { run, start, store } = await setUp();
+      const row = {
+        rule,
+        labels: { alertname: rule, account: 'a', severity: 'warning', collector: 'x' },
+        annotations: { summary: 'Found.' },
+        value: 1,
+        state: { phase: 'firing', startsAt: 0 },
+        problem: { kind },
+      };
+      await store.commit('a', [{ key: 'alerts/state/0123456789abcdef', value: JSON.stringify(row) }]);
+      await start();
+      const [now = ''] = Object.keys(results);
+      expect(await run({ [now]: [UNKNOWN] }, MINUTE)).toBe(`firing ${rule} `);
+      const sent = await run(results, 20 * MINUTE);
+      expect(sent).toContain(` ${now}`);
+      expect(sent).not.toContain('resolved');
+      expect((await run({}, 20 * MINUTE)).split('; ')).toContain(`resolved ${rule} `);
+    },
+  );
 
   it('a built-in alert has metrics while it is pending or firing', async () => {
     const { run, source } = await setUp();

@@ -12,21 +12,20 @@ type Given = readonly [kind: CheckKind, severity: CheckSeverity, subject: string
 const firing: AlertState = { phase: 'firing', startsAt: START };
 
 const alertOf = ([kind, severity, subject, state]: Given): Alert => ({
-  rule: `${kind} ${severity}`,
-  labels: { severity },
+  rule: 'DeliveryAlert',
+  kind,
+  labels: { kind, severity, ...(subject === undefined ? {} : { subject }) },
   annotations: { summary: 'It is bad.' },
   value: 1,
   state,
-  problem: { kind, subject },
 });
 
 /** Creates a source for an account. `at` returns its lines some minutes after the start, with these alerts. */
 function scene(account: string | null = 'acme') {
   let [now, alerts]: [number, readonly Alert[]] = [START, []];
   const evaluated = () => ({
-    alerts: new Map(alerts.map(alert => [JSON.stringify([alert.rule, alert.problem]), alert])),
+    alerts: new Map(alerts.map(alert => [JSON.stringify(alert.labels), alert])),
     unknown: new Set<string>(),
-    beyondCap: new Map<string, number>(),
   });
   const source = problemsSource(account ?? undefined, evaluated, () => now);
   return {
@@ -62,15 +61,6 @@ describe('delivery_problem', () => {
     expect(scene().at(12, given)).toEqual([]);
   });
 
-  it('a kind and subject has 1 only at its highest severity', () => {
-    const { at } = scene();
-    const slow: Given = ['messages_failing', 'warning', undefined, firing];
-    const fast: Given = ['messages_failing', 'critical', undefined, firing];
-    expect(at(0, fast, slow)).toEqual(['messages_failing critical - 1']);
-    expect(at(1, slow)).toEqual(['messages_failing critical - 0', 'messages_failing warning - 1']);
-    expect(at(2, fast, slow)).toEqual(['messages_failing critical - 1', 'messages_failing warning - 0']);
-  });
-
   it('subjects have their own series, and agent-wide problems have no account', () => {
     const { at, source } = scene(null);
     const given: Given[] = ['ops', 'pager'].map(name => ['notifications_failing', 'critical', name, firing]);
@@ -80,8 +70,8 @@ describe('delivery_problem', () => {
   });
 
   it('alerts of users’ rules have no series', () => {
-    const { problem: _, ...alert } = alertOf(['dlq_old', 'warning', undefined, firing]);
-    const evaluated = { alerts: new Map([['a', alert]]), unknown: new Set<string>(), beyondCap: new Map() };
+    const { kind: _, ...alert } = alertOf(['dlq_old', 'warning', undefined, firing]);
+    const evaluated = { alerts: new Map([['a', alert]]), unknown: new Set<string>() };
     expect(
       problemsSource(
         'acme',

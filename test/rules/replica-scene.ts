@@ -10,7 +10,17 @@ import { createEvaluation } from '../../src/rules/evaluation.ts';
 import { NO_ACCOUNT, type Store } from '../../src/store/store.ts';
 import { createSharedStore, type SharedStore } from '../support/fake-group.ts';
 import { createTestLog } from '../support/silent.ts';
-import { ACCEPTED, createClock, createCounts, createReceiver, never, rule, SECOND, sendAll } from './alerting-scene.ts';
+import {
+  ACCEPTED,
+  createClock,
+  createCounts,
+  createReceiver,
+  never,
+  rule,
+  ruleResult,
+  SECOND,
+  sendAll,
+} from './alerting-scene.ts';
 
 /** Interval of evaluations. */
 export const TICK = 5 * SECOND;
@@ -107,8 +117,8 @@ export function createReplicaScene(): ReplicaScene {
       if (phase !== 'leader' || alerts) return;
       delivery.load(await store.scan(NO_ACCOUNT, SENT));
       alerts = await openAccountAlerts({ account: 'a', store, mayNotify, ...sendAll, log });
-      const evaluateRule = () => (scene.holds ? [{ labels: {}, value: 1 }] : []);
-      evaluate = createEvaluation({ alerts, rules, evaluateRule, isInconclusive: () => false, clock, log });
+      const evaluateRule = () => ruleResult(scene.holds ? [{ labels: {}, value: 1 }] : []);
+      evaluate = createEvaluation({ alerts, rules, evaluateRule, clock, log });
     }
     async function work(): Promise<void> {
       await renewLease();

@@ -72,7 +72,7 @@ function pageResult({ rows, rejected, incomplete, isLast }: ListPage<unknown>, w
   const detail = `${rows.length} ${what}${isLast ? '' : ' on the first page'}`;
   if (rejected + incomplete === 0) return ok(detail);
   const counts = `${rejected} unreadable rows, ${incomplete} rows with unreadable values`;
-  return warn(`${detail}, ${counts}`, 'see docs/runbooks/DeliveryRowsRejected.md');
+  return warn(`${detail}, ${counts}`, 'see docs/runbooks/DeliveryDataIncomplete.md');
 }
 
 const firstPage = async (pages: AsyncIterator<ListPage<unknown>>, what: string) =>

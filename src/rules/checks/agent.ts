@@ -2,8 +2,7 @@ import { MINUTE } from '../../kit/duration.ts';
 import type { NotificationCount } from '../../metrics/alerting.ts';
 import type { AccountStatus } from '../../model/status.ts';
 import { type Check, defineCheck, UNKNOWN } from './check.ts';
-import { OUTAGES } from './reading.ts';
-import { count, plural } from './words.ts';
+import { plural } from './words.ts';
 
 export interface AgentInput {
   /** Times are in milliseconds since the Unix epoch. */
@@ -23,40 +22,12 @@ const unstored = ({ collectors }: AccountStatus) =>
     rounds.flatMap(({ complete, success, failure }) => (complete === true && success === false ? (failure ?? []) : [])),
   );
 
-/** Whether no collector can read the account because of an outage. Other failures, such as a rejected token, are its own. */
-const isBlind = ({ collectors }: AccountStatus) =>
-  collectors.some(({ rounds }) => rounds.some(({ stale }) => stale)) &&
-  collectors.some(({ rounds }) => rounds.some(({ failure }) => failure && OUTAGES.has(failure.reason))) &&
-  collectors.every(
-    ({ collector, rounds }) =>
-      collector === 'account' || rounds.some(({ consecutiveFailures }) => consecutiveFailures > 0),
-  );
-
-/** Whether a collector of the account has not sent a request since the agent started. */
-const isUntried = ({ collectors }: AccountStatus) =>
-  collectors.some(
-    ({ collector, rounds }) => collector !== 'account' && rounds.every(({ success }) => success === undefined),
-  );
-
 /** Whether a round of the account has stored its data since the agent started. */
 const hasStored = ({ collectors }: AccountStatus) =>
   collectors.some(({ rounds }) => rounds.some(({ complete, success }) => complete === true && success === true));
 
 export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
-  defineCheck('service_unavailable', 'DeliveryServiceUnavailable', {
-    severity: 'critical',
-    for: 15_000,
-    // Resolves after DeliveryBlind, which it inhibits.
-    keepFiringFor: MINUTE,
-    when: 'more than half of the accounts, and at least three, can’t be read',
-    check({ statuses }) {
-      const areMost = (number: number) => number >= 3 && number > statuses.length / 2;
-      const blind = statuses.filter(isBlind).length;
-      if (!areMost(blind)) return areMost(blind + statuses.filter(isUntried).length) ? UNKNOWN : [];
-      return `${count(blind)} of the ${count(statuses.length)} accounts can’t be read: the service or the network path to it is down.`;
-    },
-  }),
-  defineCheck('database_away', 'DeliveryDatabaseAway', {
+  defineCheck('database_away', 'DeliveryStoreFailing', {
     severity: 'critical',
     for: 3 * MINUTE,
     when: 'the database does not respond to the leader',
@@ -81,10 +52,9 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
       return `${plural(failures.length, 'round')} can’t store new data, so counters are frozen: ${first.message}.`;
     },
   }),
-  defineCheck('notifications_failing', 'DeliveryNotificationsFailing', {
+  defineCheck('notifications_failing', 'DeliveryOutputFailing', {
     severity: 'critical',
     for: 10 * MINUTE,
-    label: 'notifier',
     when: 'all notifications to a receiver failed in the last 15 minutes',
     check: ({ notifications }) =>
       [...Map.groupBy(notifications, ({ notifier }) => notifier)].flatMap(([subject, counts]) => {
@@ -99,7 +69,6 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
   }),
   defineCheck('reload_refused', 'DeliveryConfigReloadFailed', {
     for: 5 * MINUTE,
-    isExtended: true,
     when: 'the last reload of the configuration was rejected: the previous one stays active',
     check({ lastReload }) {
       const [first, ...others] = lastReload?.faults ?? [];

@@ -3,32 +3,35 @@ import { AGENT_CHECKS } from './agent.ts';
 import { type BuiltinAlert, type Check, isAtLeast } from './check.ts';
 import { ACCOUNT_CHECKS } from './run.ts';
 
-const OF_AGENT = new Set(AGENT_CHECKS.map(({ alert }) => alert));
-
-/** Returns the definition of an alert: that of its checks, with the highest of their severities. */
-function definitionOf(name: BuiltinAlert, checks: readonly Omit<Check<never>, 'check'>[]) {
-  const severest = checks.reduce((a, b) => (isAtLeast(a.severity, b.severity) ? a : b));
-  return { ...severest, kinds: [...new Set(checks.map(({ kind }) => kind))], isOfAgent: OF_AGENT.has(name) };
+/** A kind of problem with its alert: one rule of the agent. */
+export interface BuiltinKind extends Omit<Check<never>, 'check' | 'collector' | 'when'> {
+  /** Whether the kind is a problem of the agent, not of an account. */
+  readonly isOfAgent: boolean;
 }
 
-const byAlert = Map.groupBy([...ACCOUNT_CHECKS, ...AGENT_CHECKS], ({ alert }) => alert);
-const definitions = new Map([...byAlert].map(([name, checks]) => [name, definitionOf(name, checks)]));
+type Checks = readonly Omit<Check<never>, 'check'>[];
 
-export const BUILTIN_ALERTS: readonly BuiltinAlert[] = [...definitions.keys()];
+const kindsOf = (checks: Checks, isOfAgent: boolean): readonly BuiltinKind[] =>
+  checks
+    .filter(({ kind }, index) => checks.findIndex(other => other.kind === kind) === index)
+    .map(check => ({ ...check, isOfAgent }));
 
-/** Throws for an unknown name. */
-export function builtinAlert(name: BuiltinAlert) {
-  const definition = definitions.get(name);
-  if (!definition) throw new Error(`there is no built-in alert ${name}`);
-  return definition;
+/** All kinds of problems, each with the name of its alert. */
+export const BUILTIN_KINDS: readonly BuiltinKind[] = [
+  ...kindsOf(ACCOUNT_CHECKS, false),
+  ...kindsOf(AGENT_CHECKS, true),
+];
+
+export const BUILTIN_ALERTS: ReadonlySet<string> = new Set<BuiltinAlert>(BUILTIN_KINDS.map(({ alert }) => alert));
+
+/** Whether the configuration sends alerts about problems of this kind. */
+export function isSent({ kind, severity, isOff = false }: BuiltinKind, options: BuiltinOptions): boolean {
+  if (!options || options.disable.includes(kind)) return false;
+  return options.enable.includes(kind) || (!isOff && isAtLeast(severity, options.severity));
 }
 
-/** Whether a built-in alert is sent for problems of this kind. */
-export function isSent(name: BuiltinAlert, kind: string, options: BuiltinOptions): boolean {
-  const { severity, isExtended = false } = builtinAlert(name);
-  if (!options || (isExtended && !options.extended)) return false;
-  return isAtLeast(severity, options.severity) && !options.disable.some(disabled => disabled === kind);
+/** Returns the names of the built-in alerts that are sent, and their kinds. */
+export function sentNames(options: BuiltinOptions) {
+  const sent = BUILTIN_KINDS.filter(kind => isSent(kind, options));
+  return { alerts: [...new Set(sent.map(({ alert }) => alert))], kinds: sent.map(({ kind }) => kind) };
 }
-
-export const sentAlerts = (options: BuiltinOptions): readonly BuiltinAlert[] =>
-  BUILTIN_ALERTS.filter(name => builtinAlert(name).kinds.some(kind => isSent(name, kind, options)));

@@ -7,7 +7,6 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
   defineCheck('cancel_unresolved', 'DeliveryAutoCancelUnresolved', {
     severity: 'critical',
     for: 5 * MINUTE,
-    label: 'rule',
     when: 'a cancel started more than 30 minutes ago and its outcome is unknown',
     check: ({ autoCancel, now }) =>
       [...(autoCancel?.unresolved ?? [])].flatMap(([subject, since]) => {
@@ -17,7 +16,6 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
       }),
   }),
   defineCheck('breaker_open', 'DeliveryAutoCancelBreakerOpen', {
-    label: 'breaker',
     when: 'a breaker of auto-cancel is open',
     check: ({ autoCancel }) =>
       [...(autoCancel?.breakers ?? [])].flatMap(([subject, isOpen]) => {
@@ -25,16 +23,14 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
         return isOpen ? { subject, text } : [];
       }),
   }),
-  defineCheck('auto_cancel_paused', 'DeliveryAutoCancelPaused', {
+  defineCheck('auto_cancel_paused', 'DeliveryAutoCancelBreakerOpen', {
     severity: 'info',
-    hasNoRunbook: true,
     when: 'an operator has paused auto-cancel',
     check: ({ autoCancel }) =>
       autoCancel?.isPaused ? 'Auto-cancel is paused: nothing is cancelled until an operator resumes it.' : [],
   }),
-  defineCheck('auto_cancel_failed', 'DeliveryAutoCancelFailed', {
+  defineCheck('auto_cancel_failed', 'DeliveryAutoCancelUnresolved', {
     for: MINUTE,
-    hasNoRunbook: true,
     when: 'auto-cancel could not be opened, for example because a line of its journal is damaged',
     check: ({ autoCancelFailure }) => (autoCancelFailure ? `Auto-cancel is off: ${autoCancelFailure.message}` : []),
   }),

@@ -8,11 +8,9 @@ import type { CheckInput } from './account.ts';
 export interface Finding {
   /** Set if the check can have several findings. */
   readonly subject?: string;
-  /** Alert labels that identify the subject. Default: the check's label with the subject as value. */
-  readonly labels?: Readonly<Record<string, string>>;
   /** Start (ms since the Unix epoch), if the data shows it. Default: the time of the first detection. */
   readonly since?: number | undefined;
-  /** Default: the severity of the check. An alert ignores findings of lower severity than its own. */
+  /** Default: the severity of the check. No alert fires for a finding of lower severity than that of its kind. */
   readonly severity?: CheckSeverity;
   /** Time after the start of the problem for which it is only a warning (ms). */
   readonly warningFor?: number;
@@ -25,7 +23,7 @@ export interface Finding {
  * Result if data or history is missing: the check can neither report a finding nor rule it out. Without a subject, it applies
  * to all subjects.
  */
-export interface Unknown extends Pick<Finding, 'subject' | 'labels'> {
+export interface Unknown extends Pick<Finding, 'subject'> {
   readonly isUnknown: true;
 }
 
@@ -37,17 +35,17 @@ export type CheckOutcome = string | Finding | Unknown;
 
 export type BuiltinAlert = `Delivery${string}`;
 
-/** Detects one kind of problem of an account or of the agent. `check` is pure. */
+/**
+ * Detects one kind of problem of an account or of the agent. `check` is pure. Several checks may detect one kind: all of them have
+ * the same alert and durations, and the first one has the severity of the kind.
+ */
 export interface Check<I> extends Durations {
   readonly kind: CheckKind;
-  /** The alert that is sent. Several checks can feed one alert; they have the same durations, label and set. */
+  /** Name of the alert, and of its runbook. */
   readonly alert: BuiltinAlert;
   readonly severity: CheckSeverity;
-  /** Label that contains the subject of a finding. */
-  readonly label?: string;
-  readonly hasNoRunbook?: true;
-  /** Whether the alert is sent only with `alerts.builtin.extended`. */
-  readonly isExtended?: true;
+  /** Whether the alert is sent only if `alerts.builtin.enable` lists the kind. */
+  readonly isOff?: boolean;
   /**
    * Collector whose data the check reads: the check applies only to accounts that enable it. Without current data, the result
    * is unknown; partial data can prove a finding but not rule one out.

@@ -114,9 +114,9 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       return { since: toAgentTime(input, entered + DLQ_EXPIRING * retention), text };
     },
   }),
-  defineCheck('dlq_old', 'DeliveryDlqAgeHigh', {
+  defineCheck('dlq_old', 'DeliveryDeadLetters', {
     for: 15 * MINUTE,
-    isExtended: true,
+    isOff: true,
     when: 'the longest-queued message has been queued for longer than `objectives.dlqMaxAge`',
     check(input) {
       const { serviceNow: now, settings } = input;
@@ -130,9 +130,8 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       return { since: toAgentTime(input, entered + dlqMaxAge), text };
     },
   }),
-  defineCheck('dlq_nearly_full', 'DeliveryDlqNearlyFull', {
+  defineCheck('dlq_nearly_full', 'DeliveryDlqExpiringSoon', {
     for: 15 * MINUTE,
-    isExtended: true,
     when: 'the queue contains more than 80 % of the messages that the plan allows',
     check(input) {
       const { maxDeadLetters: most } = input;
@@ -147,7 +146,6 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     for: 15 * MINUTE,
     // After a restart, auto-cancel evaluates its rules shortly after the walk.
     keepFiringFor: 2 * MINUTE,
-    isExtended: true,
     when: 'failure callbacks have been in progress for longer than all their retries can take, or than an auto-cancel rule allows',
     check(input) {
       const { number, rule } = stuck(input);
@@ -159,10 +157,10 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       return { since, text };
     },
   }),
-  defineCheck('callbacks_failing', 'DeliveryFailureCallbackFailed', {
+  defineCheck('callbacks_failing', 'DeliveryFailureCallbackStuck', {
+    severity: 'info',
     for: 30 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    isExtended: true,
     when: 'more than a fifth of the failure callbacks that ended have failed',
     check({ shown: { dlq } }) {
       const callbacks = dlq?.now?.callbacks;

@@ -73,7 +73,6 @@ export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('waitlist_growing', 'DeliveryFlowControlBacklogGrowing', {
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    label: 'flow_control_key',
     when: 'in the recorded part of the last hour, the waitlist’s minimum in the last third is at least 50, and exceeds its maximum in the first third by half (25–100)',
     check: eachKey((input, row) => {
       const grown = !row.paused && trend(input, row);
@@ -84,7 +83,6 @@ export const WAITLISTS: readonly AccountCheck[] = [
   }),
   defineCheck('waitlist_stalled', 'DeliveryWaitlistStalled', {
     for: 10 * MINUTE,
-    label: 'flow_control_key',
     when: 'the waitlist of an unpaused key has not changed for 30 minutes, although its rate limit is not reached; not checked if keys are read less often than every 10 minutes',
     check: eachKey((input, row) => {
       if (row.state === 'paused' || row.state === 'rate_limited' || readsTake(input) > 30 * MINUTE) return false;
@@ -98,7 +96,6 @@ export const WAITLISTS: readonly AccountCheck[] = [
     }),
   }),
   defineCheck('paused_with_backlog', 'DeliveryDispatchPausedWithBacklog', {
-    label: 'flow_control_key',
     when: 'a key is paused and messages wait on it',
     check: eachKey((_input, { key, paused, state, since, waiting }) =>
       paused

@@ -151,8 +151,8 @@ function eventsOfHour(input: CheckInput) {
 
 /** `keepFiringFor` of alerts on a fast burn. Its short window of five minutes already shows that the burn has ended. */
 const KEEP_BURNING_FOR = 10 * MINUTE;
-/** Both checks of a log that is behind feed one alert. */
-const LOG_STALE = { for: 5 * MINUTE, isExtended: true } as const;
+/** Durations of both checks of a log that is behind. */
+const LOG_STALE = { for: 5 * MINUTE } as const;
 
 export const MESSAGES: readonly AccountCheck[] = [
   defineCheck('messages_failing', 'DeliveryErrorBudgetFastBurn', {
@@ -162,27 +162,21 @@ export const MESSAGES: readonly AccountCheck[] = [
     when: 'at least 10 messages failed in the last hour, and the share of failed messages exceeds 14.4 times what `objectives.delivered` allows in both that hour and its last five minutes',
     check: failing(FAST),
   }),
-  defineCheck('messages_failing', 'DeliveryErrorBudgetSlowBurn', {
+  defineCheck('messages_failing_slowly', 'DeliveryErrorBudgetSlowBurn', {
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
     when: 'at least 10 messages failed in the last hour, and the share of failed messages exceeds three times what `objectives.delivered` allows in both that hour and its last 15 minutes',
-    check: failing(SLOW),
+    check: input =>
+      typeof burns(input, 'failed', FAST.times, FAST.short) === 'object' ? UNKNOWN : failing(SLOW)(input),
   }),
-  defineCheck('messages_late', 'DeliveryOnTimeBudgetFastBurn', {
+  defineCheck('messages_late', 'DeliveryMessagesLate', {
     severity: 'critical',
     for: 2 * MINUTE,
     keepFiringFor: KEEP_BURNING_FOR,
     when: 'at least 10 messages, not counting those on paused keys, became overdue in the last hour, and the share of overdue messages exceeds 14.4 times what `objectives.onTime` allows in both that hour and its last five minutes',
     check: late(FAST),
   }),
-  defineCheck('messages_late', 'DeliveryOnTimeBudgetSlowBurn', {
-    for: 15 * MINUTE,
-    keepFiringFor: KEEP_FIRING_FOR,
-    isExtended: true,
-    when: 'at least 10 messages, not counting those on paused keys, became overdue in the last hour, and the share of overdue messages exceeds three times what `objectives.onTime` allows in both that hour and its last 15 minutes',
-    check: late(SLOW),
-  }),
-  defineCheck('deliveries_stalled', 'DeliveryStalled', {
+  defineCheck('deliveries_stalled', 'DeliveryMessagesLate', {
     severity: 'critical',
     for: 10 * MINUTE,
     when: 'in the last 30 minutes, at least 10 messages, not counting those on paused keys, became overdue and no message was delivered or failed',
@@ -195,10 +189,10 @@ export const MESSAGES: readonly AccountCheck[] = [
       return `${count(found.bad)} messages became overdue ${within(found.overSeconds)}${besidePaused(found.paused)}, and none was delivered or failed.`;
     },
   }),
-  defineCheck('retries_high', 'DeliveryRetryRatioHigh', {
+  defineCheck('retries_high', 'DeliveryDestinationFailing', {
+    severity: 'info',
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    isExtended: true,
     when: 'of more than 40 delivery attempts in the last 15 minutes, more than a quarter led to a retry',
     check: input => {
       const [retries, attempts] = [riseOf(input, 'retry', 15 * MINUTE), riseOf(input, 'active', 15 * MINUTE)];
@@ -232,8 +226,8 @@ export const MESSAGES: readonly AccountCheck[] = [
       return { since: newestEvent(input), text };
     },
   }),
-  defineCheck('event_log_gap', 'DeliveryEventLogGap', {
-    isExtended: true,
+  defineCheck('event_log_gap', 'DeliveryDataIncomplete', {
+    severity: 'info',
     when: 'a gap in the event log was found in the last hour',
     check: ({ changes, shown: { events } }) => {
       const rise = changes.rise(gaps.name, events?.committed?.log.gaps ?? 0, HOUR);

@@ -94,7 +94,7 @@ function retryOf(rounds: readonly CheckedRound[], now: number): number | undefin
 const serviceError = ({ failure }: CheckedRound) => serviceErrorIn(failure?.message ?? '');
 
 /** Reasons for the failure of a round that show an outage of the service or of the network. */
-export const OUTAGES: ReadonlySet<string> = new Set(['server', 'timeout', 'network']);
+const OUTAGES: ReadonlySet<string> = new Set(['server', 'timeout', 'network']);
 
 /** Describes the latest failure. Earlier ones of the same outage may have had another reason. */
 function outageText(round: CheckedRound): string {
@@ -126,16 +126,18 @@ const isUnreadable = (input: CheckInput) =>
 const isUnread = ({ dataAt, state }: CheckedRound) =>
   dataAt === undefined && state !== 'not_due' && state !== 'waiting';
 
+const unknownFor = (rounds: readonly CheckedRound[]): Unknown[] =>
+  [...new Set(rounds.map(({ collector }) => collector))].map(subject => ({ subject, isUnknown: true }));
+
 /** Returns collectors with an unread round that gauges depend on. */
-function unread(input: CheckInput): Unknown[] {
-  const rounds = deciding(input).filter(isUnread);
-  return [...new Set(rounds.map(({ collector }) => collector))].map(subject => ({ subject, isUnknown: true }));
-}
+const unread = (input: CheckInput) => unknownFor(deciding(input).filter(isUnread));
 
 function staleData(input: CheckInput, kind: 'data_stale' | 'data_withdrawn', state: CheckedRound['state']): Findings {
   const { now } = input;
   if (isUnreadable(input)) return UNKNOWN;
   const stale = deciding(input).filter(round => round.state === state);
+  // Withdrawn data is stale, too: the alert about stale data must not be resolved.
+  const withdrawn = deciding(input).filter(round => kind === 'data_stale' && round.state === 'withdrawn');
   const found = [...Map.groupBy(stale, ({ collector }) => collector)].map(([collector, rounds]): Finding => {
     // Other rounds may have read the shown data.
     const since = newestOf(rounds) ?? newestOf(ofCollector(input, collector));
@@ -147,7 +149,7 @@ function staleData(input: CheckInput, kind: 'data_stale' | 'data_withdrawn', sta
     const text = `${collectorTitle(collector)} ${read}${gone}${reason}.`;
     return { subject: collector, since, warningFor: BLIND_FOR * 1000, text, retryAt: retryOf(rounds, now) };
   });
-  return [...found, ...unread(input)];
+  return [...found, ...unread(input), ...unknownFor(withdrawn)];
 }
 
 /**
@@ -205,9 +207,7 @@ const isComplete = (rounds: readonly CheckedRound[]) =>
 /** Reasons for the failure of a filter that are often temporary. */
 const PASSING: ReadonlySet<string> = new Set(['server', 'timeout', 'network', 'rate_limited', 'unauthorized']);
 
-/** Durations of the checks that feed one alert. */
-const BLIND = { severity: 'critical', for: 30_000, label: 'collector' } as const;
-const COLLECTOR_STALE = { for: 15 * MINUTE, label: 'filter', isExtended: true } as const;
+const BLIND = { severity: 'critical', for: 30_000 } as const;
 
 export const READING: readonly AccountCheck[] = [
   defineCheck('token_rejected', 'DeliveryTokenRejected', {
@@ -257,8 +257,8 @@ export const READING: readonly AccountCheck[] = [
       return { since: notOpened.since, text };
     },
   }),
-  defineCheck('data_stale', 'DeliveryCollectorStale', {
-    ...COLLECTOR_STALE,
+  defineCheck('round_stale', 'DeliveryDataIncomplete', {
+    for: 15 * MINUTE,
     when: 'a round that no gauge depends on is stale',
     check(input) {
       if (isUnreadable(input)) return UNKNOWN;
@@ -266,7 +266,7 @@ export const READING: readonly AccountCheck[] = [
         .filter(isAuxiliary)
         .flatMap((each): Finding | Unknown | [] => {
           const { collector, round, dataAt, failure } = each;
-          const of = { subject: `${collector} ${round}`, labels: { collector, round } };
+          const of = { subject: `${collector} ${round}` };
           if (!isStale(each)) return isUnread(each) ? { ...of, isUnknown: true } : [];
           // Another check reports that gauges are not current either.
           if (deciding(input).some(other => other.collector === collector && isStale(other)))
@@ -278,10 +278,9 @@ export const READING: readonly AccountCheck[] = [
         });
     },
   }),
-  defineCheck('rate_limited', 'DeliveryRateLimited', {
+  defineCheck('rate_limited', 'DeliveryReadingThrottled', {
     for: 10 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    isExtended: true,
     when: 'more than 10 % of the requests in the last 15 minutes, and at least 5, got status 429',
     check(input) {
       const outcomes = risen(input, ownFamilies.requests, input.meter.requests, 'outcome');
@@ -295,9 +294,8 @@ export const READING: readonly AccountCheck[] = [
       return `${count(limited.by)} of the ${count(all)} requests ${lately} got 429 (${share(limited.by / all)}).`;
     },
   }),
-  defineCheck('budget_low', 'DeliveryRequestBudgetLow', {
+  defineCheck('budget_low', 'DeliveryReadingThrottled', {
     for: 15 * MINUTE,
-    isExtended: true,
     when: 'the requests left of `budget.requestsPerDay`, excluding the tenth for auto-cancel, are fewer than a quarter of an even share for the rest of the UTC day',
     check({ budgetRemaining: left, settings, now }) {
       const { requestsPerDay: all } = settings.budget;
@@ -310,7 +308,6 @@ export const READING: readonly AccountCheck[] = [
   defineCheck('clock_skew', 'DeliveryClockSkew', {
     for: 2 * MINUTE,
     keepFiringFor: 2 * MINUTE,
-    hasNoRunbook: true,
     when: 'the clocks of the service and the agent differ by more than 10 s',
     check({ clockSkew }) {
       if (clockSkew === undefined) return UNKNOWN;
@@ -321,10 +318,8 @@ export const READING: readonly AccountCheck[] = [
       return `The service’s clock is ${difference} the agent’s: its data is evaluated by the ${isUsed ? 'service’s clock' : 'agent’s clock, because the difference exceeds a day'}.`;
     },
   }),
-  defineCheck('rows_unreadable', 'DeliveryRowsRejected', {
+  defineCheck('rows_unreadable', 'DeliveryDataIncomplete', {
     for: 5 * MINUTE,
-    label: 'collector',
-    isExtended: true,
     when: 'rows of a list, or values in them, could not be read at its last read; `info` for the next 15 minutes',
     check: input =>
       inReads(
@@ -341,8 +336,8 @@ export const READING: readonly AccountCheck[] = [
           `Some rows of ${collector} could not be read completely in ${duration}; the last read was complete.`,
       ),
   }),
-  checksOf('dlq')('filter_failing', 'DeliveryCollectorStale', {
-    ...COLLECTOR_STALE,
+  checksOf('dlq')('filter_failing', 'DeliveryDataIncomplete', {
+    for: 15 * MINUTE,
     when: 'a filter is rejected by the service or contradicted by its rows; temporary errors count after 1.5 times `dlq.rescanEvery`',
     check: input =>
       input.dataOf('dlq').failedFilters.flatMap(({ name, reason, message, since, isContradicted }) => {
@@ -354,10 +349,8 @@ export const READING: readonly AccountCheck[] = [
         return { subject: name, since, text: `The filter ${name} fails: ${message}; ${shown}.` };
       }),
   }),
-  defineCheck('lists_missing', 'DeliveryListsMissing', {
+  defineCheck('lists_missing', 'DeliveryDataIncomplete', {
     for: 5 * MINUTE,
-    label: 'collector',
-    isExtended: true,
     when: 'at least three responses in the last 15 minutes contained no usable list, and the last one did not; `info` for the next 15 minutes',
     check: input =>
       inReads(

@@ -31,10 +31,7 @@ const wellFormed = <R extends Finding | Unknown>(result: R): R =>
     ...(result.subject === undefined ? {} : { subject: result.subject.toWellFormed() }),
   }) as R;
 
-/**
- * Runs checks. Reports only the first finding for each kind and subject. Later findings count as unknown, so that a slow burn
- * neither fires nor resolves during a fast one.
- */
+/** Runs checks. Of several findings for one kind and subject, only the first is reported. */
 export function runChecks<I>(checks: readonly Check<I>[], input: I): CheckResult[] {
   const found = new Set<string>();
   return checks.map(check => {
@@ -47,8 +44,7 @@ export function runChecks<I>(checks: readonly Check<I>[], input: I): CheckResult
         continue;
       }
       const key = JSON.stringify([check.kind, result.subject]);
-      if (found.has(key)) unknown.push({ ...result, isUnknown: true });
-      else findings.push(result);
+      if (!found.has(key)) findings.push(result);
       found.add(key);
     }
     return { check, findings, unknown };

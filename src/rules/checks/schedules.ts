@@ -53,8 +53,7 @@ const eachSchedule =
 
 /** Checks of expected starts. Findings about several starts last for an hour, so that they do not flap with each start. */
 export const SCHEDULES: readonly AccountCheck[] = [
-  defineCheck('schedule_missed', 'DeliveryScheduleMissed', {
-    label: 'schedule',
+  defineCheck('schedule_missed', 'DeliveryScheduleFailing', {
     when: 'a schedule missed its last expected start; or, in the last hour, it missed at least two starts and started in between',
     check: eachSchedule((input, schedule) => {
       const { name, state, lastStarted, missed } = schedule;
@@ -71,8 +70,7 @@ export const SCHEDULES: readonly AccountCheck[] = [
       return { text: `Schedule ${name}: ${starts}; it started again, last at ${seen}.` };
     }),
   }),
-  defineCheck('schedule_late', 'DeliveryScheduleLate', {
-    label: 'schedule',
+  defineCheck('schedule_late', 'DeliveryScheduleFailing', {
     when: 'the last start was late; or it failed, and the next one is more than an hour away; or, in the last hour, at least two starts and more than a tenth of all starts were late',
     check: eachSchedule((input, schedule) => {
       const { name, state, lastDelivered, late } = schedule;

@@ -1,5 +1,5 @@
 import { CHECK_SEVERITIES, kindWords } from '../../model/check-kind.ts';
-import { BUILTIN_ALERTS, builtinAlert } from '../../rules/checks/alerts.ts';
+import { BUILTIN_ALERTS } from '../../rules/checks/alerts.ts';
 import { isSaneId } from '../../upstream/api.ts';
 import type { ReloadErrorView } from '../api/agent.ts';
 import type { AlertView, DataState, Problem, State } from '../api/parts.ts';
@@ -113,15 +113,15 @@ const silence = ({ silencedBy }: AlertView): Html | undefined =>
     ? undefined
     : html`${tag('silenced', 'plain')} <span class="soft">${named(silencedBy)}</span>`;
 
+const isBuiltin = ({ alertname = '' }: AlertView['labels']) => BUILTIN_ALERTS.has(alertname);
+
 /** Returns alerts that no listed problem explains. */
 function unlistedAlerts(alerts: readonly AlertView[], problems: readonly Problem[]): readonly AlertView[] {
   return alerts.filter(({ labels }) => {
-    const { alertname, account = null, collector, round } = labels;
-    const builtin = BUILTIN_ALERTS.find(name => name === alertname);
-    const kinds: readonly string[] = builtin ? builtinAlert(builtin).kinds : [];
-    const values: readonly (string | null)[] = [null, ...Object.values(labels), `${collector} ${round}`];
-    return !problems.some(
-      each => each.account === account && kinds.includes(each.kind) && values.includes(each.subject),
+    const { account = null, kind, subject = null } = labels;
+    return !(
+      isBuiltin(labels) &&
+      problems.some(each => each.account === account && each.kind === kind && each.subject === subject)
     );
   });
 }
@@ -171,8 +171,7 @@ export function alertLists(
   const others = unlistedAlerts(alerts, problems);
   // A built-in alert that no problem explains is kept firing after its last finding.
   const isPast = (alert: AlertView) =>
-    alert.state === 'resolved' ||
-    (others.includes(alert) && BUILTIN_ALERTS.some(name => name === alert.labels.alertname));
+    alert.state === 'resolved' || (others.includes(alert) && isBuiltin(alert.labels));
   const list = (all: readonly AlertView[]) => alertList(all, isPast, context, more !== undefined);
   return html`${others.length > 0 && html`<h2>${title}</h2>\n${list(others)}\n${more}`}
 ${alerts.length > 0 && html`<details id="all-alerts"><summary>All alerts</summary><div id="alerts">${list(alerts)}</div></details>`}`;

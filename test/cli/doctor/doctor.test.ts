@@ -156,7 +156,7 @@ it('doctor continues after a failed list, and reports unreadable rows', async ()
     'fail a dlq: GET /v2/dlq: status 403 → give the token permission to read this, or disable the collector',
   ]);
   expect(of('events')).toEqual([
-    'warn a events: 2 events of the last day, 1 unreadable rows, 1 rows with unreadable values → see docs/runbooks/DeliveryRowsRejected.md',
+    'warn a events: 2 events of the last day, 1 unreadable rows, 1 rows with unreadable values → see docs/runbooks/DeliveryDataIncomplete.md',
   ]);
   expect(statuses).toMatchObject({ token: 'ok', 'flow control': 'ok', 'flow control key': 'skip' });
 });

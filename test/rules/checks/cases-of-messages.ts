@@ -26,7 +26,7 @@ export const MESSAGES: readonly Case[] = [
       },
     },
     [
-      'warning messages_failing 0 min: 12 of the 252 messages that ended in 12 min failed: 4.8 % (the objective allows 1 %).',
+      'warning messages_failing_slowly 0 min: 12 of the 252 messages that ended in 12 min failed: 4.8 % (the objective allows 1 %).',
     ],
   ],
   [
@@ -85,7 +85,7 @@ export const MESSAGES: readonly Case[] = [
         [seriesName('delivery_events_total', { state: 'retry' })]: () => 300,
       },
     },
-    ['warning retries_high 0 min: 40 of the 100 delivery attempts in 15 min led to a retry (40 %).'],
+    ['info retries_high 0 min: 40 of the 100 delivery attempts in 15 min led to a retry (40 %).'],
   ],
   [
     'an event log that lags while dead letters arrive',
@@ -113,6 +113,6 @@ export const MESSAGES: readonly Case[] = [
   [
     'a gap in the log',
     { change: ({ events }) => Object.assign(events.log, { gaps: 1 }) },
-    ['warning event_log_gap 0 min: 1 gap in the event log in the last hour: event counters are too low.'],
+    ['info event_log_gap 0 min: 1 gap in the event log in the last hour: event counters are too low.'],
   ],
 ];

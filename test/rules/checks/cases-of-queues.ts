@@ -140,7 +140,7 @@ export const QUEUES: readonly Case[] = [
     },
     [
       'warning callbacks_stuck 552 min: 8 failure callbacks seem stuck, the oldest for 9 h 12 min.',
-      'warning callbacks_failing 0 min: 5 of the 15 failure callbacks that ended failed: their workflows were not notified.',
+      'info callbacks_failing 0 min: 5 of the 15 failure callbacks that ended failed: their workflows were not notified.',
     ],
   ],
   [

@@ -235,7 +235,7 @@ export const READING: readonly Case[] = [
         }),
     },
     [
-      'warning data_stale (events sweep) 4 min: The round sweep of events has not completed since 11:56:00 UTC; all gauges are current: GET /v2/events: status 500.',
+      'warning round_stale (events sweep) 4 min: The round sweep of events has not completed since 11:56:00 UTC; all gauges are current: GET /v2/events: status 500.',
     ],
   ],
   [

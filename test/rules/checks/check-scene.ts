@@ -90,7 +90,6 @@ export function check({ change, courses = {}, outage, autoCancel, count }: Scene
 }
 
 const STATE: Omit<ProblemState, 'kind'> = {
-  alert: '',
   severity: 'warning',
   subject: null,
   startsAt: NOON,

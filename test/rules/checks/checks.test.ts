@@ -1,8 +1,10 @@
 import { readdirSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { CHECK_KINDS } from '../../../src/model/check-kind.ts';
 import type { AccountStatus } from '../../../src/model/status.ts';
 import { AGENT_CHECKS, type AgentInput } from '../../../src/rules/checks/agent.ts';
-import { BUILTIN_ALERTS, builtinAlert } from '../../../src/rules/checks/alerts.ts';
+import { BUILTIN_KINDS } from '../../../src/rules/checks/alerts.ts';
+import { isAtLeast } from '../../../src/rules/checks/check.ts';
 import { ACCOUNT_CHECKS, runChecks } from '../../../src/rules/checks/run.ts';
 import { PROBLEM_KINDS, type Problem } from '../../../src/status/api/parts.ts';
 import { byWeight, problemsOf } from '../../../src/status/problems.ts';
@@ -61,7 +63,6 @@ describe('accounts without problems', () => {
 describe('problems that keep firing', () => {
   const growing = {
     kind: 'dlq_growing',
-    alert: 'DeliveryDlqGrowing',
     startsAt: ago(40),
     text: 'The queue grew.',
   } as const;
@@ -129,11 +130,26 @@ it('byWeight orders problems by severity, then by age', () => {
   expect([...ordered].reverse().sort(byWeight)).toEqual(ordered);
 });
 
-describe('runbooks of built-in alerts', () => {
-  it('each built-in alert has a runbook file, except those marked as having none', () => {
+describe('the table of kinds', () => {
+  const all = [...ACCOUNT_CHECKS, ...AGENT_CHECKS];
+
+  it('each kind of problem is in it once', () => {
+    expect(BUILTIN_KINDS.map(({ kind }) => kind).sort()).toEqual([...new Set(all.map(({ kind }) => kind))].sort());
+    expect([...CHECK_KINDS].sort()).toEqual(BUILTIN_KINDS.map(({ kind }) => kind).sort());
+  });
+
+  it('all checks of a kind have its alert and durations, and none has a higher severity', () => {
+    for (const { kind, alert, severity, for: pending, keepFiringFor } of BUILTIN_KINDS) {
+      for (const check of all.filter(each => each.kind === kind)) {
+        expect(check, kind).toMatchObject({ alert, for: pending, keepFiringFor });
+        expect(isAtLeast(severity, check.severity), kind).toBe(true);
+      }
+    }
+  });
+
+  it('each alert has a runbook', () => {
     const files = new Set(readdirSync(new URL('../../../docs/runbooks/', import.meta.url)));
-    const named = BUILTIN_ALERTS.filter(name => !builtinAlert(name).hasNoRunbook);
-    expect(named.filter(name => !files.has(`${name}.md`))).toEqual([]);
+    expect(BUILTIN_KINDS.map(({ alert }) => `${alert}.md`).filter(file => !files.has(file))).toEqual([]);
   });
 });
 
@@ -166,18 +182,6 @@ describe('agent problems', () => {
     expect(
       agent({ notifications: [notified('sent', 1), notified('failed', 9)], lastReload: { at: 1, faults: [] } }),
     ).toEqual([]);
-  });
-
-  it.each([
-    ['unauthorized', []],
-    ['invalid_response', []],
-    ['server', [expect.stringContaining('4 of the 5 accounts can’t be read')]],
-    ['network', [expect.stringContaining('4 of the 5 accounts can’t be read')]],
-  ])('the agent reports an outage only if accounts can’t be read because of one: %s', (reason, problems) => {
-    const failure = { reason, message: 'status' };
-    const dark = { stale: true, success: false, complete: false, consecutiveFailures: 3, failure };
-    const statuses = [status({}), ...['b', 'c', 'd', 'e'].map(() => status(dark))];
-    expect(agent({ statuses })).toEqual(problems);
   });
 
   it('the agent reports failures of the store, notifications and reload', () => {
@@ -219,7 +223,7 @@ describe('problems of a shared store', () => {
         subject: null,
         since: new Date(ago(1)).toISOString(),
         text: 'The database is unavailable: counters are frozen, and auto-cancel is suspended.',
-        runbook: 'DeliveryDatabaseAway',
+        runbook: 'DeliveryStoreFailing',
       },
     ]);
   });
