@@ -63,7 +63,7 @@ export function metricsReference(): string {
     'Exposed only if `autoCancel.mode` is not `off`.',
     metricsTable(Object.values(autoCancelFamilies)),
     '### Problems',
-    'Each series of `delivery_problem` is a problem of [problems.md](problems.md), whose state is stored. Problems of the agent itself have no label `account`. A kind and subject has one series with the value 1, that of its highest severity.',
+    'Each series of `delivery_problem` is a problem of [problems.md](problems.md), whose state is stored. Problems of the agent itself have no label `account`. Each kind and subject has one series.',
     metricsTable([alertingFamilies.problem]),
     '### Alerts',
     'Exposed only if `alerts.enabled` is true.',

@@ -10,7 +10,7 @@ function tableOf(checks: readonly Omit<Check<never>, 'check'>[]): string {
     const times = `${timeOf(pending)}, ${timeOf(keepFiringFor)}`;
     return `| \`${kind}\` | ${severity} | ${when} | [${alert}](runbooks/${alert}.md) | ${times} | ${isOff ? 'off' : ''} |`;
   });
-  return ['| kind | severity | condition | alert | times | sent |', '|---|---|---|---|---|---|', ...rows].join('\n');
+  return ['| kind | severity | condition | alert | times | off |', '|---|---|---|---|---|---|', ...rows].join('\n');
 }
 
 /**
@@ -32,11 +32,9 @@ export const problemsReference = () =>
     ].join('\n'),
     'Problems are sorted by severity, then by age. `critical`: act now; `warning`: act today; `info`: no action. Checks use at most the last 90 minutes of the [history](store.md#history); each sentence states the period that it covers. Missing data is never evaluated; nor are values from before a wall clock change, and gaps of more than 2.5 minutes in which a counter was reset or a queue may have had another size. Stale or withdrawn data is only reported as such. If an account cannot be read, only this problem is listed, not its consequences. *Largest kind in the queue* is the largest [kind](dead-letters.md#kinds) among all dead letters, old and new: it may not be the one that grows.',
     'A problem is listed as soon as a check finds it; its alert, if it is sent, waits until the problem has lasted for `for`. It stays listed, with its last sentence, for `keepFiringFor` after the last finding, but not while its check has no data. Each problem has one start for page, API, report and notifications: the beginning of its cause, such as the last successful read, if the data shows it, otherwise the first finding. The start is stored, whether alerts are sent or not. [`delivery_problem`](metrics.md#problems) exposes the problems that have lasted for `for`. A problem that returns after its end is a new one, with a new start.',
-    '## Problems of an account',
+    '## Kinds',
     'A message is overdue `objectives.onTimeWithin` after it was due. *By a fifth (20–50)* means by more than a fifth of the earlier number; this threshold is at least 20 and at most 50 messages. If several checks of one kind find the same subject, the first is shown. *times* lists `for` and `keepFiringFor` of the [alert](#as-alerts).',
-    tableOf(ACCOUNT_CHECKS),
-    '## Problems of the agent',
-    tableOf(AGENT_CHECKS),
+    tableOf([...ACCOUNT_CHECKS, ...AGENT_CHECKS]),
     '## As alerts',
     'With `alerts.enabled`, the agent [sends](alerts.md#built-in-alerts) an alert for each kind and subject. Its labels are `alertname`, `account` (absent for the agent), `kind`, `severity` and, if the kind has several, `subject`. *off* kinds are sent only if `alerts.builtin.enable` lists them; other kinds, if their severity is at least `alerts.builtin.severity`. A finding of lower severity than that of its kind, as in the first two minutes of stale data, is shown, but does not fire an alert.',
   ].join('\n\n')}\n`;

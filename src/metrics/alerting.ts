@@ -42,7 +42,7 @@ function stateOf({ state: { phase }, silencedBy }: CountedAlert): State | undefi
 }
 
 /** Returns a source that counts an account's alerts. Each of `rules` always has a series for each state. */
-export function alertsSource(account: string, rules: readonly { name: string }[], current: () => Evaluated): Source {
+export function alertsSource(account: string, rules: () => readonly string[], current: () => Evaluated): Source {
   const samples = (): readonly Sample[] => {
     const present = [...current().alerts.values()];
     const counts = new Map<string, number>();
@@ -54,7 +54,7 @@ export function alertsSource(account: string, rules: readonly { name: string }[]
       add(alert.rule, state, 1);
       add(alert.rule, 'beyond_cap', alert.omitted ?? 0);
     }
-    const named = new Set(rules.map(({ name }) => name));
+    const named = new Set(rules());
     const others = new Set(present.map(({ rule }) => rule).filter(rule => !named.has(rule)));
     const samplesOf = (alert: string) =>
       STATES.map(state => ({ labels: { alert, state }, value: counts.get(`${alert} ${state}`) ?? 0 }));

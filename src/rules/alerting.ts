@@ -45,9 +45,8 @@ export interface ShownAlert {
 interface Entry {
   readonly alerts: AccountAlerts;
   readonly loop: LoopSlot;
-  readonly problems: Source;
+  readonly sources: { readonly alerts: Source; readonly problems: Source };
   rules: readonly EvaluatedRule[];
-  source: Source;
   evaluate: () => Promise<void>;
 }
 
@@ -142,7 +141,6 @@ export class Alerting {
     const entry = this.#entries.get(name);
     if (!entry) return;
     const rules = rulesFor(account, this.#config);
-    entry.source = alertsSource(name, rules, () => sentOf(entry.alerts.current()));
     await this.#switch(entry, {
       rules,
       builtin: check && this.#builtin('account', check),
@@ -178,13 +176,14 @@ export class Alerting {
   sourcesOf(account: string): readonly Source[] {
     const entry = this.#entries.get(account);
     if (!entry) return [];
-    return this.#config.alerts.enabled ? [entry.source, entry.problems] : [entry.problems];
+    const { alerts, problems } = entry.sources;
+    return this.#config.alerts.enabled ? [alerts, problems] : [problems];
   }
 
   /** Agent-wide metrics. */
   get sources(): readonly Source[] {
     const entry = this.#entries.get(NO_ACCOUNT);
-    return [...this.sending.sources, ...(entry ? [entry.problems] : [])];
+    return [...this.sending.sources, ...(entry ? [entry.sources.problems] : [])];
   }
 
   /** Returns the alerts about one account; by default, about the agent and all configured accounts. */
@@ -250,14 +249,18 @@ export class Alerting {
     const { store, log, clock } = this.#deps;
     const { mayNotify } = this.sending;
     const alerts = await openAccountAlerts({ store, mayNotify, silences: this.#silences, log, account });
-    this.#entries.set(account, {
+    const configured = () => entry.rules.flatMap(({ name, kind }) => (kind === undefined ? name : []));
+    const entry: Entry = {
       alerts,
       loop: createLoopSlot(this.#deps),
       rules: [],
-      source: alertsSource(account, [], () => sentOf(alerts.current())),
-      problems: problemsSource(account || undefined, alerts.current, clock.now),
+      sources: {
+        alerts: alertsSource(account, configured, () => sentOf(alerts.current())),
+        problems: problemsSource(account || undefined, alerts.current, clock.now),
+      },
       evaluate: async () => undefined,
-    });
+    };
+    this.#entries.set(account, entry);
   }
 
   /** Resolves all alerts at once. They are shown and sent as resolved until they expire; then the entry is deleted. */

@@ -1,7 +1,7 @@
 import type { Tracer } from '../kit/tracer.ts';
 import { builtinResult } from './builtin.ts';
 import type { CheckResult } from './checks/run.ts';
-import { type AlertEvidence, evaluateCondition } from './evaluate-condition.ts';
+import { type AlertEvidence, type AlertFacts, evaluateCondition } from './evaluate-condition.ts';
 import {
   createEvaluation,
   type EvaluatedRule,
@@ -9,7 +9,6 @@ import {
   type RuleResult,
   UNKNOWN_RESULT,
 } from './evaluation.ts';
-import type { AlertFacts } from './facts.ts';
 import { type AlertRule, selectorsOf } from './options.ts';
 import { defaultSummary } from './summary.ts';
 import { createAlertEvidence, type WindowHistory } from './windows.ts';
@@ -30,7 +29,7 @@ export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'evaluateRule
 }
 
 /** Returns the result of a configured rule for an account. */
-function conditionResult(rule: AlertRule, account: string, evidence: AlertEvidence, facts: AlertFacts): RuleResult {
+function conditionResult(rule: AlertRule, account: string, evidence: AlertEvidence): RuleResult {
   const { when } = rule;
   const result = evaluateCondition(when, evidence);
   if (result === 'unknown') return UNKNOWN_RESULT;
@@ -41,7 +40,7 @@ function conditionResult(rule: AlertRule, account: string, evidence: AlertEviden
       ...series,
       annotations: defaultSummary(rule, { ...series.labels, ...rule.labels, account }, series.value),
     })),
-    isOver: labels => isComplete && !selectorsOf(when).some(selector => facts.isInconclusive(selector, labels)),
+    isOver: labels => isComplete && !selectorsOf(when).some(selector => evidence.isInconclusive(selector, labels)),
   };
 }
 
@@ -71,7 +70,7 @@ export function createAlerts(deps: AlertsDeps): () => Promise<void> {
     alerts,
     rules: [...(builtin?.rules ?? []), ...rules],
     evaluateRule({ when, ...rule }) {
-      if (when) return conditionResult({ when, ...rule }, account, evidence, facts);
+      if (when) return conditionResult({ when, ...rule }, account, evidence);
       return checked ? builtinResult(rule, checked.get(rule.kind ?? '') ?? []) : UNKNOWN_RESULT;
     },
     clock,

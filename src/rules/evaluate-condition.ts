@@ -18,13 +18,18 @@ export interface PastWindow {
   points(series: Series): readonly Point[];
 }
 
-export interface AlertEvidence {
-  /** Milliseconds since the Unix epoch. */
-  readonly now: number;
+export interface AlertFacts {
   /** Returns the selected series, or undefined while their data is stale, withdrawn, or not read yet. */
   series(selector: Selector): readonly Series[] | undefined;
-  /** Whether `series` is incomplete, because rows or a selected filter could not be read. Default: false. */
-  isPartial?(selector: Selector): boolean;
+  /** Whether `series` is incomplete, because rows or a selected filter could not be read. */
+  isPartial(selector: Selector): boolean;
+  /** Whether a metric about rounds may be outdated, because a selected round has not completed since the last restart. */
+  isInconclusive(selector: Selector, labels?: Readonly<Record<string, string>>): boolean;
+}
+
+export interface AlertEvidence extends AlertFacts {
+  /** Milliseconds since the Unix epoch. */
+  readonly now: number;
   /** Returns the last `over` milliseconds; undefined if there is no data for the start. */
   window(selector: Selector, over: number): PastWindow | undefined;
 }
@@ -73,7 +78,7 @@ function evaluateRatio(
  */
 export function evaluateCondition(condition: AlertCondition, evidence: AlertEvidence): ConditionResult {
   const result = evaluateComplete(condition, evidence);
-  if (result === 'unknown' || !selectorsOf(condition).some(each => evidence.isPartial?.(each))) return result;
+  if (result === 'unknown' || !selectorsOf(condition).some(each => evidence.isPartial(each))) return result;
   return isCertain(condition) ? { atLeast: result } : 'unknown';
 }
 

@@ -95,7 +95,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     let capacity = MAX_ALERTS - existing.size;
     let omitted = 0;
     for (const { labels: own, annotations: ownTexts, value, ...series } of listed) {
-      const labels = withoutEmpty({ ...own, ...more, alertname: name, account });
+      const labels = withoutEmpty({ alertname: name, account, ...own, ...more });
       const fingerprint = fingerprintOf(labels);
       if (!existing.has(fingerprint) && capacity <= 0) {
         omitted += 1;
@@ -108,7 +108,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     }
     if (omitted > 0) {
       const rest: Labels = kind === undefined ? { overflow: 'true' } : { subject: OTHER };
-      const labels = withoutEmpty({ ...more, alertname: name, account, ...rest });
+      const labels = withoutEmpty({ alertname: name, account, ...rest, ...more });
       const summary = `${name} has ${omitted} more series than the ${MAX_ALERTS} that get individual alerts.`;
       active.set(fingerprintOf(labels), {
         rule: name,

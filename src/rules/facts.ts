@@ -3,18 +3,9 @@ import type { Sample, Source } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { AccountStatus, RoundStatus } from '../model/status.ts';
 import type { CollectorState } from '../scheduler/board.ts';
-import type { Series } from './evaluate-condition.ts';
+import type { AlertFacts, Series } from './evaluate-condition.ts';
 import { alertFamilies } from './families.ts';
 import type { Selector } from './options.ts';
-
-export interface AlertFacts {
-  /** Returns the exposed series of a family, or undefined while its data is stale, withdrawn, or not read yet. */
-  series(metric: string): readonly Series[] | undefined;
-  /** Whether `series` is incomplete, because rows or a selected filter could not be read. */
-  isPartial(selector: Selector): boolean;
-  /** Whether a metric about rounds may be outdated, because a selected round has not completed since the last restart. */
-  isInconclusive(selector: Selector, labels?: Readonly<Record<string, string>>): boolean;
-}
 
 export interface RuledAccount {
   readonly name: string;
@@ -42,6 +33,10 @@ function toSeries({ labels, value }: Sample): Series {
   );
   return { labels: Object.fromEntries(named), value };
 }
+
+/** Whether a selector selects a series of the account. */
+export const isSelected = ({ labels }: Selector, own: Series['labels']): boolean =>
+  Object.entries(labels).every(([label, values]) => label === 'account' || values.includes(own[label] ?? ''));
 
 /** Returns the facts of one account. `sources` may include those of other accounts. */
 export function createAlertFacts(account: RuledAccount, sources: readonly Source[]): AlertFacts {
@@ -91,12 +86,14 @@ export function createAlertFacts(account: RuledAccount, sources: readonly Source
   }
 
   return {
-    series(metric) {
+    series(selector) {
+      const { metric } = selector;
       if (!isAvailable(metric)) return undefined;
       const series = own
         .filter(source => source.families.some(({ name }) => name === metric))
         .flatMap(source => samplesOf(source).get(metric) ?? [])
-        .map(toSeries);
+        .map(toSeries)
+        .filter(({ labels }) => isSelected(selector, labels));
       return metric === ownFamilies.dataStale.name ? series.map(withStaleFor) : series;
     },
     isPartial(selector) {

@@ -2,8 +2,8 @@ import { first, upTo } from '../history/points.ts';
 import { type Recorder, SHORT } from '../history/recorder.ts';
 import { labelsOf, metricOf, seriesName } from '../history/series-name.ts';
 import type { Clock } from '../kit/clock.ts';
-import type { AlertEvidence, Series } from './evaluate-condition.ts';
-import type { AlertFacts } from './facts.ts';
+import type { AlertEvidence, AlertFacts, Series } from './evaluate-condition.ts';
+import { isSelected } from './facts.ts';
 import { type AlertCondition, type Selector, selectorsOf } from './options.ts';
 
 /** Maximum number of stored series per selector. More series are only in memory. */
@@ -22,17 +22,8 @@ export type WindowHistory = Pick<Recorder, 'points' | 'note' | 'watch'>;
 export const windowsOf = (condition: AlertCondition): readonly WindowOptions[] =>
   'over' in condition ? selectorsOf(condition).map(selector => ({ selector, over: condition.over })) : [];
 
-const isSelected = ({ labels }: Selector, own: Readonly<Record<string, string>>): boolean =>
-  Object.entries(labels).every(([label, values]) => label === 'account' || values.includes(own[label] ?? ''));
-
 /** Returns the name of a series that is 1 if the selected series were recorded, and 0 if their data was stale or incomplete. */
 const markerOf = ({ metric, labels }: Selector) => `?${JSON.stringify([metric, labels])}`;
-
-function selectedOf({ series, isPartial }: AlertFacts, selector: Selector): readonly Series[] | undefined {
-  return isPartial(selector)
-    ? undefined
-    : series(selector.metric)?.filter(({ labels }) => isSelected(selector, labels));
-}
 
 /**
  * Returns a function that selects the current values for windows, by series. `unstored`: series of selectors with too many of
@@ -44,7 +35,7 @@ export function createSelection(windows: readonly WindowOptions[], facts: AlertF
     const values = new Map<string, number>();
     const [stored, unstored] = [new Set<string>(), new Set<string>()];
     for (const [marker, selector] of selectors) {
-      const selected = selectedOf(facts, selector);
+      const selected = facts.isPartial(selector) ? undefined : facts.series(selector);
       values.set(marker, selected ? 1 : 0);
       const names = (selected ?? []).map(({ labels, value }) => {
         const name = seriesName(selector.metric, labels);
@@ -81,8 +72,7 @@ export function createAlertEvidence(
     get now() {
       return clock.now();
     },
-    series: selector => facts.series(selector.metric)?.filter(({ labels }) => isSelected(selector, labels)),
-    isPartial: facts.isPartial,
+    ...facts,
     window(selector, over) {
       const now = clock.now();
       const start = now - over;

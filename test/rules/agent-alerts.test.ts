@@ -88,14 +88,14 @@ async function setUp({ isStandby = false } = {}) {
 }
 
 const FAILED = { notifications: [{ notifier: 'ops', outcome: 'failed', count: 1 }] } satisfies Trouble;
-const FIRING = 'firing database_away critical DeliveryStoreFailing: The database is unavailable';
+const FIRING = 'firing DeliveryStoreFailing database_away critical: The database is unavailable';
 
 describe('alerts about the agent', () => {
   it('an alert about the agent has no account label and is sent when it fires and when it resolves', async () => {
     const { run, shown, alerting } = await setUp();
     expect(await run(FAILED, 10 * MINUTE)).toEqual([]);
     expect(await run(FAILED)).toEqual([
-      'firing ops notifications_failing critical DeliveryOutputFailing: 1 notification to ops failed in the last 15 minutes, and none was delivered.',
+      'firing DeliveryOutputFailing ops notifications_failing critical: 1 notification to ops failed in the last 15 minutes, and none was delivered.',
     ]);
     expect(shown()).toEqual(['DeliveryOutputFailing firing']);
     const exposed = alerting().sources.filter(({ families }) =>
@@ -106,7 +106,7 @@ describe('alerts about the agent', () => {
       { labels: { kind: 'notifications_failing', severity: 'critical', subject: 'ops' }, value: 1 },
     ]);
     expect(await run({}, 16 * MINUTE)).toEqual([
-      expect.stringMatching(/^resolved ops notifications_failing critical DeliveryOutputFailing/),
+      expect.stringMatching(/^resolved DeliveryOutputFailing ops notifications_failing critical/),
     ]);
   });
 
@@ -148,7 +148,7 @@ describe('alerts about the agent', () => {
     expect(sent).toContain(FIRING);
     await reload({ enabled: false });
     expect(await run({ databaseAway: 0 }, MINUTE)).toEqual([
-      expect.stringMatching(/^resolved database_away critical DeliveryStoreFailing/),
+      expect.stringMatching(/^resolved DeliveryStoreFailing database_away critical/),
     ]);
     expect(shown()).toEqual([]);
   });

@@ -16,6 +16,8 @@ function evidenceOf(now: Readonly<Record<string, Values | undefined>>, firsts?: 
   const requested: unknown[] = [];
   const evidence: AlertEvidence = {
     now: NOW,
+    isPartial: () => false,
+    isInconclusive: () => false,
     series(selector) {
       requested.push(selector);
       const values = now[selector.metric];

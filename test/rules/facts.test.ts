@@ -23,9 +23,9 @@ it('alert facts contain no series of a committed counter until this process has 
   };
   const facts = createAlertFacts(account, [source]);
   state.committed({});
-  expect(facts.series(COUNTER)).toBeUndefined();
+  expect(facts.series({ metric: COUNTER, labels: {} })).toBeUndefined();
   state.observed('tail', { at: 0, facts: {} });
-  expect(facts.series(COUNTER)?.map(({ value }) => value)).toEqual([7]);
+  expect(facts.series({ metric: COUNTER, labels: {} })?.map(({ value }) => value)).toEqual([7]);
 });
 
 it('after a filter fails, alert facts are partial only for selectors that include that filter', () => {
