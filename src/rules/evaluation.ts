@@ -48,7 +48,7 @@ const withoutEmpty = (labels: Labels) =>
 /** Maximum number of alerts per rule and account, including recently resolved ones. Limits memory use and stored rows. */
 export const MAX_ALERTS = 100;
 
-type Candidate = Omit<Alert, 'state'> & Pick<ActiveSeries, 'heldFor' | 'since' | 'minorFor'>;
+type Candidate = Pick<Alert, 'labels' | 'annotations' | 'value' | 'omitted'> & ActiveSeries;
 
 interface RuleAlerts {
   readonly rule: EvaluatedRule;
@@ -90,7 +90,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
    * limit, so that changing labels cannot create unlimited alerts.
    */
   function cap(rule: EvaluatedRule, listed: readonly ActiveSeries[], existing: ReadonlyMap<string, Alert>) {
-    const { name, kind, isUnsent, labels: more, annotations } = rule;
+    const { name, kind, labels: more, annotations } = rule;
     const active = new Map<string, Candidate>();
     let capacity = MAX_ALERTS - existing.size;
     let omitted = 0;
@@ -104,21 +104,14 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
       if (!existing.has(fingerprint) && !active.has(fingerprint)) capacity -= 1;
       const texts = Object.entries(annotations).map(([key, text]) => [key, expand(text, labels, value)] as const);
       const expanded = { ...ownTexts, ...Object.fromEntries(texts) };
-      active.set(fingerprint, { rule: name, kind, isUnsent, labels, annotations: expanded, value, ...series });
+      active.set(fingerprint, { ...series, labels, annotations: expanded, value });
     }
-    if (omitted > 0) {
+    const [first] = listed;
+    if (first && omitted > 0) {
       const rest: Labels = kind === undefined ? { overflow: 'true' } : { subject: OTHER };
       const labels = withoutEmpty({ alertname: name, account, ...rest, ...more });
       const summary = `${name} has ${omitted} more series than the ${MAX_ALERTS} that get individual alerts.`;
-      active.set(fingerprintOf(labels), {
-        rule: name,
-        kind,
-        isUnsent,
-        labels,
-        annotations: { summary },
-        value: omitted,
-        omitted,
-      });
+      active.set(fingerprintOf(labels), { ...first, labels, annotations: { summary }, value: omitted, omitted });
     }
     return active;
   }
