@@ -37,7 +37,7 @@ export function checkFamilies(
     const error = errorIn(family);
     if (error !== undefined) throw new Error(`family ${family.name} ${error}`);
     const base = familyName(family, 'openmetrics');
-    for (const name of [base, ...(family.isUnknown ? [] : RESERVED[family.type]).map(suffix => base + suffix)]) {
+    for (const name of [base, ...RESERVED[family.type].map(suffix => base + suffix)]) {
       const owner = owners.get(name);
       if (owner) throw new Error(`family ${family.name} and family ${owner.name} both use the name ${name}`);
       owners.set(name, family);

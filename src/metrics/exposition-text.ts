@@ -11,7 +11,7 @@ function escapeLabelValue(value: string): string {
 
 /** Returns the name in HELP, TYPE and UNIT lines: OpenMetrics removes the suffix of counters and infos. */
 export function familyName(family: Family, format: Format): string {
-  if (format === 'text' || family.isUnknown) return family.name;
+  if (format === 'text') return family.name;
   if (family.type === 'counter') return family.name.replace(/_total$/, '');
   if (family.type === 'info') return family.name.replace(/_info$/, '');
   return family.name;
@@ -19,14 +19,9 @@ export function familyName(family: Family, format: Format): string {
 
 const unitOf = (family: Family): string | undefined => /_(seconds|bytes)$/.exec(familyName(family, 'openmetrics'))?.[1];
 
-function typeOf({ type, isUnknown }: Family, format: Format): string {
-  if (format === 'text') return type === 'info' ? 'gauge' : type;
-  return isUnknown ? 'unknown' : type;
-}
-
 export function renderHeader(family: Family, format: Format): string {
   const name = familyName(family, format);
-  const type = typeOf(family, format);
+  const type = format === 'text' && family.type === 'info' ? 'gauge' : family.type;
   const special = format === 'text' ? /[\\\n]/g : /[\\\n"]/g;
   const help = `# HELP ${name} ${family.help.toWellFormed().replace(special, escapeOne)}\n# TYPE ${name} ${type}\n`;
   const unit = unitOf(family);

@@ -5,8 +5,6 @@ export interface Family<L extends string = string> {
   readonly name: string;
   readonly type: FamilyType;
   readonly help: string;
-  /** Exposes a counter as `unknown` in OpenMetrics, under its full name, because a gauge has the name without `_total`. */
-  readonly isUnknown?: true;
   /** Names in output order. Series about an account also have the label `account`, which comes first. */
   readonly labels: readonly L[];
 }

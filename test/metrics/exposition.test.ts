@@ -184,16 +184,6 @@ describe('conflicting families', () => {
     expect(() => createExposition(families.map(listed => createFakeSource(listed, {}, 'a')))).toThrow(message);
   });
 
-  test('in OpenMetrics, a counter of type unknown keeps its suffix _total next to a gauge with the same base name', async () => {
-    const one = [{ labels: {}, value: 1 }];
-    const families = [gauge('late', 'x'), { ...counter('late_total', 'x'), isUnknown: true as const }];
-    const sources = [createFakeSource(families, { late: one, late_total: one }, 'a')];
-    const types = async (format: 'text' | 'openmetrics') =>
-      parseExposition(await text('everything', format, sources), format).map(({ name, type }) => `${name} ${type}`);
-    expect(await types('text')).toEqual(['late gauge', 'late_total counter']);
-    expect(await types('openmetrics')).toEqual(['late gauge', 'late_total unknown']);
-  });
-
   test('sources with equal definitions share one family', async () => {
     const sources = ['a', 'b'].map(name =>
       createFakeSource([gauge('delivery_a', 'x')], { delivery_a: [{ labels: {}, value: 1 }] }, name),

@@ -43,7 +43,7 @@ const ANSWERS: Readonly<Record<string, { readonly during?: Input; readonly after
     after: {
       'delivery_messages_finished_total{outcome="delivered"}': minute => 5 * minute,
       'delivery_messages_finished_total{outcome="failed"}': () => 0,
-      delivery_messages_overdue: () => 0,
+      delivery_messages_in_flight_overdue: () => 0,
     },
   },
 };

@@ -30,7 +30,7 @@ const untried: Input = { [attempts('error')]: flat(0), [attempts('delivered')]: 
 
 const due: Input = {
   delivery_messages_overdue_total: rising(2),
-  delivery_messages_overdue: rising(2),
+  delivery_messages_in_flight_overdue: rising(2),
   [ended('delivered')]: flat(0),
   [ended('failed')]: flat(0),
 };
@@ -57,7 +57,7 @@ const others: readonly RuleTest[] = [
     input: sees({
       ...due,
       delivery_messages_overdue_total: rising(2, 120),
-      delivery_messages_overdue: minute => (minute < HOUR ? 2 * minute : 0),
+      delivery_messages_in_flight_overdue: minute => (minute < HOUR ? 2 * minute : 0),
       delivery_messages_in_flight: minute => (minute < HOUR ? 5 + 2 * minute : 5),
     }),
     minutes: 3 * HOUR,
@@ -74,7 +74,7 @@ const others: readonly RuleTest[] = [
     input: sees({
       ...due,
       delivery_messages_overdue_total: rising(2, 60),
-      delivery_messages_overdue: minute => (minute < 2 * HOUR ? Math.min(60, 2 * minute) : 0),
+      delivery_messages_in_flight_overdue: minute => (minute < 2 * HOUR ? Math.min(60, 2 * minute) : 0),
       [ended('delivered')]: minute => (minute < 2 * HOUR ? 0 : 60),
     }),
     minutes: 3 * HOUR,

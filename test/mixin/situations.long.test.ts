@@ -73,13 +73,16 @@ const rates: readonly RuleTest[] = [
   },
   {
     name: 'all messages hang',
-    input: replica({ ...messages(flat(0), flat(0), rising(1)), delivery_messages_overdue: rising(1) }),
+    input: replica({ ...messages(flat(0), flat(0), rising(1)), delivery_messages_in_flight_overdue: rising(1) }),
     minutes: 2 * HOUR,
     queries: [fires(LATE_FAST, HOUR + 2), fires('DeliveryStalled', HOUR)],
   },
   {
     name: 'all messages hang and no more are published',
-    input: replica({ ...messages(flat(0), flat(0), rising(1, 45)), delivery_messages_overdue: rising(1, 45) }),
+    input: replica({
+      ...messages(flat(0), flat(0), rising(1, 45)),
+      delivery_messages_in_flight_overdue: rising(1, 45),
+    }),
     minutes: 4 * HOUR,
     queries: [fires('DeliveryStalled', 4 * HOUR)],
   },

@@ -195,16 +195,13 @@ export const events = defineKind({
       'Creation time of the oldest message in flight, read in the background. Absent if no message is in flight.',
     ),
     overdueNow: gauge(
-      'delivery_messages_overdue',
+      'delivery_messages_in_flight_overdue',
       'Messages in flight that were due more than delivery_on_time_target_seconds ago, read in the background.',
     ),
-    overdue: {
-      ...counter(
-        'delivery_messages_overdue_total',
-        'Messages still in flight more than delivery_on_time_target_seconds after they were due, computed in the background. Changing the target does not reset the counter.',
-      ),
-      isUnknown: true,
-    },
+    overdue: counter(
+      'delivery_messages_overdue_total',
+      'Messages still in flight more than delivery_on_time_target_seconds after they were due, computed in the background. Changing the target does not reset the counter.',
+    ),
     untracked: counter(
       'delivery_messages_untracked_total',
       'Messages with an incomplete lifecycle, computed in the background. unknown_start: creation never read; evicted: beyond the limit of 100,000 open messages or of 14 days.',

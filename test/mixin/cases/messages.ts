@@ -95,7 +95,11 @@ export const messageCases: readonly AlertCase[] = [
   },
   {
     alert: 'DeliveryStalled',
-    fires: { ...noMessages, delivery_messages_overdue_total: rising(2), delivery_messages_overdue: rising(2) },
+    fires: {
+      ...noMessages,
+      delivery_messages_overdue_total: rising(2),
+      delivery_messages_in_flight_overdue: rising(2),
+    },
     at: 40,
     description: '60 messages of a missed their on-time target in the last 30 minutes; none was delivered or failed.',
     below: {
@@ -107,7 +111,7 @@ export const messageCases: readonly AlertCase[] = [
       },
       'delayed messages': { ...noMessages, [events('created')]: rising(20), delivery_messages_in_flight: rising(20) },
     },
-    idle: { ...noMessages, delivery_messages_overdue_total: flat(0), delivery_messages_overdue: flat(0) },
+    idle: { ...noMessages, delivery_messages_overdue_total: flat(0), delivery_messages_in_flight_overdue: flat(0) },
   },
   {
     alert: 'DeliveryDestinationFailing',
