@@ -1,4 +1,4 @@
-import { limitFamily } from '../src/collectors/account-plan.ts';
+import { accountPlan } from '../src/collectors/account-plan.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import type { LeftReason } from '../src/collectors/dlq/selection.ts';
 import { objectiveFamilies } from '../src/metrics/objectives.ts';
@@ -152,7 +152,7 @@ export const dlqAlerts: readonly AlertSpec[] = [
     collector: 'dlq',
     countsUnreadable: true,
     isAbsentWhenBlind: true,
-    expr: `${size} / ${highest(limitFamily('dlq_size'))} > ${DLQ_FULL}`,
+    expr: `${size} / ${highestOf(latest(series(accountPlan.families.limit, { limit: 'dlq_size' })))} > ${DLQ_FULL}`,
     for: '15m',
     summary: 'The dead-letter queue of {{ $labels.account }} is nearly full.',
     description:

@@ -1,4 +1,4 @@
-import { limitFamily } from '../src/collectors/account-plan.ts';
+import { accountPlan } from '../src/collectors/account-plan.ts';
 import { flowControl } from '../src/collectors/flow-control/flow-control.ts';
 import { highest, highestOf, latest, perReplica, series } from '../src/rules/promql.ts';
 import type { AlertSpec } from './alert.ts';
@@ -81,7 +81,7 @@ export const flowControlAlerts: readonly AlertSpec[] = [
     severity: 'warning',
     collector: 'flow_control',
     expr: highestOf(
-      `${perReplica(parallelismInUse, latest)} / ${latest(series(limitFamily('global_parallelism')))} > 0.9`,
+      `${perReplica(parallelismInUse, latest)} / ignoring (limit) ${latest(series(accountPlan.families.limit, { limit: 'global_parallelism' }))} > 0.9`,
     ),
     for: '15m',
     keepFiringFor: '15m',

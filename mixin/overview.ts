@@ -180,11 +180,7 @@ const destinations: readonly PanelSpec[] = [
 ];
 
 const used = (part: string, whole: string) => `${part} / (${whole} > 0)`;
-const limit = (name: string) => {
-  const family = accountPlan.families[name];
-  if (!family) throw new RangeError(`the plan has no limit ${name}`);
-  return highestOf(chosen(family));
-};
+const limit = (name: string) => highestOf(chosen(accountPlan.families.limit, { limit: name }));
 const SHARE_OF_LIMIT = { thresholds: { warning: 0.8, critical: 0.95 }, bar: { full: 1 } };
 /** It is normal that a key uses its entire limit, so the bar has no thresholds. */
 const IN_USE = { bar: { full: 1 } };

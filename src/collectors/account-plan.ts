@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { identityOf } from '../kit/identity.ts';
-import { type Family, gauge } from '../metrics/family.ts';
-import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits, type RecordedAccount } from '../model/account.ts';
+import { gauge } from '../metrics/family.ts';
+import { ACCOUNT_LIMITS, type AccountLimits, type RecordedAccount } from '../model/account.ts';
 import type { AccountOptions } from '../upstream/options.ts';
 import { type Collector, type CollectorKind, ImplausibleResponse, type Rounds } from './collector.ts';
 
@@ -23,46 +23,27 @@ const Recorded = z.object({
   dlqRetentionSeconds: amount.optional(),
 });
 
-const DESCRIPTIONS: Readonly<Record<AccountLimit, string>> = {
-  message_size_bytes: 'Maximum message size',
-  requests_per_day: 'Maximum requests per day (soft limit)',
-  requests_per_day_hard: 'Maximum requests per day (hard limit)',
-  requests_per_second: 'Maximum requests per second',
-  endpoints_per_topic: 'Maximum endpoints per topic',
-  dlq_size: 'Maximum messages in the dead-letter queue',
-  retries: 'Maximum retries per message',
-  topics: 'Maximum topics',
-  schedules: 'Maximum schedules',
-  events_size: 'Maximum event log size',
-  delay_seconds: 'Maximum delay of a message',
-  parallelism: 'Maximum concurrent deliveries to one endpoint',
-  global_parallelism: 'Maximum concurrent deliveries to all endpoints together',
-  queues: 'Maximum queues',
-  request_timeout_seconds: 'Maximum duration of a delivery',
+const families = {
+  limit: gauge(
+    'delivery_account_limit',
+    'Limit of the account’s plan in bytes, seconds or a count, as recorded by the last token reset or as configured.',
+    ['limit'],
+  ),
 };
-
-export const limitFamily = (limit: AccountLimit): Family<never> =>
-  gauge(
-    `delivery_account_max_${limit}`,
-    `${DESCRIPTIONS[limit]} on the account’s plan, as recorded by the last token reset or as configured.`,
-  );
-
-const families: Readonly<Record<string, Family<never>>> = Object.fromEntries(
-  ACCOUNT_LIMITS.map(limit => [limit, limitFamily(limit)]),
-);
 
 const ROW = 'record';
 
 /** Reads the plan from the record of the last token reset, without a request. Configured limits are the fallback. */
-export const accountPlan: CollectorKind<PlanFacts> & { readonly rounds: Rounds } = {
+export const accountPlan: CollectorKind<PlanFacts, typeof families> & { readonly rounds: Rounds } = {
   name: 'account',
   title: 'Limits of the plan',
   families,
   rounds: { record: { every: 15_000, requests: 0, priority: 'background' } },
   // Plan limits stay valid until the next token reset, so they are never withdrawn.
   auxiliary: ['record'],
-  samples: ({ limits }) =>
-    Object.fromEntries(Object.entries(limits).map(([limit, value]) => [limit, [{ labels: {}, value }]])),
+  samples: ({ limits }) => ({
+    limit: Object.entries(limits).map(([limit, value]) => ({ labels: { limit }, value })),
+  }),
 };
 
 /**

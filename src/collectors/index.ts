@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { ACCOUNT_LIMITS } from '../model/account.ts';
 import { FLOW_STATES } from '../model/flow-state.ts';
 import { CALLBACK_STATES, EVENT_STATES, MESSAGE_OUTCOMES } from '../model/message.ts';
 import type { Visible } from '../scheduler/board.ts';
@@ -82,7 +83,7 @@ export const accountRounds = (collect: CollectOptions): ReadonlyMap<string, Roun
 export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly string[]>>> = new Map([
   [dlq.families.callbacks.name, { state: CALLBACK_STATES }],
   [dlq.families.left.name, { reason: LEFT_REASONS }],
-  [dlq.families.filterLeft.name, { reason: LEFT_REASONS }],
+  [accountPlan.families.limit.name, { limit: ACCOUNT_LIMITS }],
   [flowControl.families.state.name, { state: FLOW_STATES }],
   [events.families.recent.name, { state: EVENT_STATES }],
   [events.families.total.name, { state: EVENT_STATES }],

@@ -19,7 +19,7 @@ describe.skipIf(!requireProgram('promtool'))('printed rules', () => {
     const folder = newFolder();
     copyFileSync(RULES, join(folder, 'rules.yaml'));
     const oldest = (instance: string) =>
-      `delivery_dlq_oldest_message_timestamp_seconds{job="x",instance="${instance}",account="a"}`;
+      `delivery_dlq_oldest_entered_timestamp_seconds{job="x",instance="${instance}",account="a"}`;
     const test = {
       interval: '1h',
       input_series: [

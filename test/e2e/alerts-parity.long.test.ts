@@ -25,7 +25,7 @@ const RULES = [
   { name: 'Few', when: { below: { ...dlq, value: 3 } } },
   {
     name: 'Old',
-    when: { age: { metric: 'delivery_dlq_oldest_message_timestamp_seconds', above: '1h' } },
+    when: { age: { metric: 'delivery_dlq_oldest_entered_timestamp_seconds', above: '1h' } },
   },
   {
     name: 'Failing',
@@ -136,7 +136,7 @@ describe.skipIf(!requireProgram('prometheus'))('parity of alerts', () => {
     state.setWaitlist('steady', 3);
     // After 18 s, windows are complete, and alerts that fire only at startup have resolved.
     await watch(18);
-    const old = state.addDlqEntry({ createdAt: Date.now() - 2 * 3_600_000 });
+    const old = state.addDlqEntry({ enteredAt: Date.now() - 2 * 3_600_000 });
     state.setWaitlist('pile', 50);
     const entries: string[] = [];
     for (let second = 0; second < 8; second += 1) {

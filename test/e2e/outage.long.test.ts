@@ -73,7 +73,7 @@ describe('outages with restarts', () => {
     const dlq = { labels: { account: 'down' } };
     const rules = [
       { name: 'Any', when: { above: { metric: 'delivery_dlq_messages', ...dlq, value: 0 } } },
-      { name: 'Old', when: { age: { metric: 'delivery_dlq_oldest_message_timestamp_seconds', ...dlq, above: '1h' } } },
+      { name: 'Old', when: { age: { metric: 'delivery_dlq_oldest_entered_timestamp_seconds', ...dlq, above: '1h' } } },
       { name: 'Blind', when: { stale: { collector: 'dlq' } } },
       {
         name: 'Failing',
@@ -97,7 +97,7 @@ describe('outages with restarts', () => {
         },
       },
     );
-    const entry = down.state.addDlqEntry({ createdAt: Date.now() - 2 * 3_600_000 });
+    const entry = down.state.addDlqEntry({ enteredAt: Date.now() - 2 * 3_600_000 });
     await agent.start();
     await eventually(async () => expect(await agent.firing()).toEqual(['Any down', 'Old down']));
     for (const endpoint of ['GET /v2/dlq', 'GET /v2/flowControl', 'GET /v2/events']) {

@@ -122,9 +122,9 @@ describe.skipIf(!requireProgram('prometheus'))('scrapes and service discovery', 
           'status-500': emulator.state.countDlq(({ responseStatus }) => responseStatus === 500),
           emails: emulator.state.countDlq(({ queueName }) => queueName === 'emails'),
         });
-        const [oldest] = await prometheus.query(`delivery_dlq_oldest_message_timestamp_seconds{account="${account}"}`);
+        const [oldest] = await prometheus.query(`delivery_dlq_oldest_entered_timestamp_seconds{account="${account}"}`);
         expect(oldest?.value).toBeCloseTo(
-          Math.min(...emulator.state.dlqRows().map(({ createdAt }) => createdAt)) / 1000,
+          Math.min(...emulator.state.dlqRows().map(({ dlqId }) => Number.parseInt(dlqId, 10))) / 1000,
           3,
         );
       }

@@ -64,8 +64,9 @@ it('limits, plan and retention from the account record reach a running agent and
 
   expect((await rotation.run(['--yes'], { OTHER_TOKEN: 'other-token' })).code).toBe(0);
   const assertShown = async (agent: Awaited<ReturnType<typeof startAgent>>) => {
-    expect(await ofAccount('delivery_account_max_message_size_bytes', agent)).toEqual([
-      [{ account: 'acme' }, 1_048_576],
+    expect(await ofAccount('delivery_account_limit', agent)).toContainEqual([
+      { account: 'acme', limit: 'message_size_bytes' },
+      1_048_576,
     ]);
     expect(await ofAccount('delivery_account_info', agent)).toEqual([
       [{ account: 'acme', plan: 'free', state: 'active', team: 'payments' }, 1],

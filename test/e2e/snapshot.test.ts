@@ -28,7 +28,9 @@ describe('snapshot output', () => {
           url: 'https://b.example/users/7/\u001b?x=canary',
           responseStatus: 500,
         };
-        const messages = ['1-0', '2-0'].map((dlqId, index) => ({ ...letter, dlqId, responseBody: `canary ${index}` }));
+        const messages = [0, 1]
+          .map(index => `${Date.UTC(2026, 0, 1) + index}-0`)
+          .map((dlqId, index) => ({ ...letter, dlqId, responseBody: `canary ${index}` }));
         json(response, { messages, events: [] });
       }
     });
@@ -84,10 +86,10 @@ describe('snapshot output', () => {
     const table = await run([healthy]);
     expect(table).toMatchObject({ code: 0, stderr: '' });
     expect(table.stdout).toMatch(/^a {8}dlq_messages +2$/m);
-    expect(table.stdout).toMatch(/dlq_oldest_message_timestamp_seconds +2026-01-01T00:00:00.000Z$/m);
+    expect(table.stdout).toMatch(/dlq_oldest_entered_timestamp_seconds +2026-01-01T00:00:00.000Z$/m);
     expect(table.stdout).toContain('a\u{fffd}[2J');
     expect(table.stdout).toMatch(
-      /^account +group +host +route +status +messages +example\na +[0-9a-f]{12} +b\.example +\/users\/\*\/\*? *500 +2 +1-0$/m,
+      /^account +group +host +route +status +messages +example\na +[0-9a-f]{12} +b\.example +\/users\/\*\/\*? *500 +2 +1767225600000-0$/m,
     );
     expect(table.stdout).not.toContain('canary');
     const parsed = JSON.parse((await run([healthy], '--json')).stdout);
@@ -104,7 +106,7 @@ describe('snapshot output', () => {
       urlHost: 'b.example',
       responseStatus: '500',
       messages: 2,
-      sample: '1-0',
+      sample: '1767225600000-0',
     });
     const metric = { account: 'a', metric: 'delivery_dlq_group_messages', value: 2 };
     const labels = { group: group.id, url_host: 'b.example', response_status: '500' };

@@ -29,8 +29,7 @@ export function errorsOfHealthy(scrape: Scrape, account: string): string[] {
   for (const collector of LISTS) expect('delivery_collector_data_stale', [0], { collector });
   for (const collector of LISTS) expect('delivery_rows_rejected_total', [0], { collector });
   expect('delivery_dlq_messages', [HEALTHY.deadLetters]);
-  expect('delivery_dlq_oldest_message_timestamp_seconds', [HEALTHY.oldest]);
-  expect('delivery_dlq_newest_message_timestamp_seconds', [HEALTHY.newest]);
+  expect('delivery_dlq_oldest_entered_timestamp_seconds', [HEALTHY.oldest]);
   expect('delivery_flow_control_keys', [Object.keys(HEALTHY.waiting).length]);
   for (const [key, size] of Object.entries(HEALTHY.waiting)) {
     expect('delivery_flow_control_waitlist_size', [size], { flow_control_key: key });

@@ -1,7 +1,7 @@
 import { listenHttp } from './listen.ts';
 import { json, type ListRequest, type Running, type Site } from './service.ts';
 
-/** Creation time of the first dead letter (ms). The others follow at intervals of one second. */
+/** Time of the first dead letter (ms). The others follow at intervals of one second. */
 const FIRST = Date.UTC(2025, 5, 15);
 const DEAD_LETTERS = 250;
 
@@ -16,7 +16,6 @@ export const HEALTHY = {
   window: 60,
   deadLetters: DEAD_LETTERS,
   oldest: FIRST / 1000,
-  newest: FIRST / 1000 + DEAD_LETTERS - 1,
   events: { created: 20, active: 20, delivered: 10, failed: 10 },
   waiting: { orders: 7, 'mail "eu"\n': 0, 'a\\b': 3 },
 } as const;

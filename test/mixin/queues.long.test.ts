@@ -139,7 +139,7 @@ const tests: readonly RuleTest[] = [
     name: 'a nearly full queue resolves when only four rows and an unreadable one remain',
     input: sees({
       [DLQ]: minute => (minute < HOUR ? 1800 : 4),
-      delivery_account_max_dlq_size: flat(2000),
+      'delivery_account_limit{limit="dlq_size"}': flat(2000),
       'delivery_collector_data_complete{collector="dlq",round="full"}': minute => Number(minute < HOUR),
       'delivery_collector_data_complete{collector="dlq",round="new"}': minute => Number(minute < HOUR),
     }),

@@ -431,7 +431,7 @@ describe('printed Prometheus rules', () => {
         }),
         rule('Below', { below: { metric: 'delivery_up', value: -1 } }),
         rule('Growth', { growth: { metric, over: '1h', atLeast: 1 } }),
-        rule('Age', { age: { metric: 'delivery_dlq_oldest_message_timestamp_seconds', above: '36h' } }),
+        rule('Age', { age: { metric: 'delivery_dlq_oldest_entered_timestamp_seconds', above: '36h' } }),
         rule('Ratio', {
           ratio: { part: counter, whole: { metric: 'delivery_messages_overdue_total' }, over: '15m', above: 0.05 },
         }),

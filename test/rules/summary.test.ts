@@ -14,9 +14,9 @@ it.each([
     'delivery_dlq_messages of shop grew by 12.35 in 1h.',
   ],
   [
-    { age: { metric: 'delivery_dlq_oldest_message_timestamp_seconds', above: '24h' } },
+    { age: { metric: 'delivery_dlq_oldest_entered_timestamp_seconds', above: '24h' } },
     90_000,
-    'delivery_dlq_oldest_message_timestamp_seconds of shop is more than 1d ago.',
+    'delivery_dlq_oldest_entered_timestamp_seconds of shop is more than 1d ago.',
   ],
   [
     {

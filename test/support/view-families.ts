@@ -42,11 +42,9 @@ const PLACES: readonly Place[] = [
   { path: 'rounds.*.consecutiveFailures', name: 'delivery_collector_consecutive_failures', labels: round },
 
   { path: 'deadLetters.messages', name: 'delivery_dlq_messages' },
-  { path: 'deadLetters.most', name: 'delivery_account_max_dlq_size' },
+  { path: 'deadLetters.most', name: 'delivery_account_limit', labels: () => ({ limit: 'dlq_size' }) },
   { path: 'deadLetters.entered', name: 'delivery_dlq_entered_total' },
   { path: 'deadLetters.left.*', name: 'delivery_dlq_left_total', labels: (_, reason) => ({ reason }) },
-  { path: 'deadLetters.oldest', name: 'delivery_dlq_oldest_message_timestamp_seconds', as: 'time' },
-  { path: 'deadLetters.newest', name: 'delivery_dlq_newest_message_timestamp_seconds', as: 'time' },
   { path: 'deadLetters.oldestEntered', name: 'delivery_dlq_oldest_entered_timestamp_seconds', as: 'time' },
   { path: 'deadLetters.retentionSeconds', name: 'delivery_dlq_retention_seconds' },
   { path: 'deadLetters.filters.*.messages', name: 'delivery_dlq_filter_messages', labels: perFilter },
@@ -57,11 +55,6 @@ const PLACES: readonly Place[] = [
     as: 'time',
   },
   { path: 'deadLetters.filters.*.entered', name: 'delivery_dlq_filter_entered_total', labels: perFilter },
-  {
-    path: 'deadLetters.filters.*.left.*',
-    name: 'delivery_dlq_filter_left_total',
-    labels: (items, reason) => ({ ...perFilter(items), reason }),
-  },
   {
     path: 'deadLetters.breakdowns.*.values.*.messages',
     name: items => `delivery_dlq_messages_by_${dimension(items)}`,
@@ -94,7 +87,6 @@ const PLACES: readonly Place[] = [
     as: 'time',
   },
 
-  { path: 'events.windowSeconds', name: 'delivery_events_window_seconds' },
   { path: 'events.recent.*', name: 'delivery_events_recent', labels: (_, state) => ({ state }) },
   { path: 'events.total.*', name: 'delivery_events_total', labels: (_, state) => ({ state }) },
   { path: 'events.since', name: 'delivery_event_log_since_timestamp_seconds', as: 'time' },

@@ -58,16 +58,6 @@ export const filterFamilies = {
     `Whether every row of the filter is readable and has all fields that its match uses (1) or not (0), ${READ}.`,
     ['filter'],
   ),
-  filterOldest: gauge(
-    'delivery_dlq_filter_oldest_message_timestamp_seconds',
-    `Creation time of the oldest message that matches the filter, ${READ}. Absent if no message has a creation time.`,
-    ['filter'],
-  ),
-  filterNewest: gauge(
-    'delivery_dlq_filter_newest_message_timestamp_seconds',
-    `Creation time of the newest message that matches the filter, ${READ}. Absent if no message has a creation time.`,
-    ['filter'],
-  ),
   filterOldestEntered: gauge(
     'delivery_dlq_filter_oldest_entered_timestamp_seconds',
     `Entry time of the longest-queued message that matches the filter, ${READ}. Absent if no message matches.`,
@@ -78,23 +68,10 @@ export const filterFamilies = {
     'Messages matching the filter that were first seen after the filter’s first complete walk in the background.',
     ['filter'],
   ),
-  filterLeft: counter(
-    'delivery_dlq_filter_left_total',
-    'Messages matching the filter that a complete walk in the background no longer found, by reason.',
-    ['filter', 'reason'],
-  ),
 } as const;
 
 export const families = {
   messages: gauge('delivery_dlq_messages', `Messages in the dead-letter queue, ${READ}.`),
-  oldest: gauge(
-    'delivery_dlq_oldest_message_timestamp_seconds',
-    `Creation time of the oldest message in the dead-letter queue, ${READ}. Absent if no message has a creation time.`,
-  ),
-  newest: gauge(
-    'delivery_dlq_newest_message_timestamp_seconds',
-    `Creation time of the newest message in the dead-letter queue, ${READ}. Absent if no message has a creation time.`,
-  ),
   oldestEntered: gauge(
     'delivery_dlq_oldest_entered_timestamp_seconds',
     `Entry time of the longest-queued message in the dead-letter queue, ${READ}. Retention is counted from this time. Absent if the queue is empty.`,
@@ -141,14 +118,9 @@ function selectionSamples<L extends string>(
     selections.flatMap(({ labels, facts }) => optionalSample(labels, pick(facts)));
   return {
     messages: each(({ messages }) => messages),
-    oldest: each(({ oldest }) => toSeconds(oldest)),
-    newest: each(({ newest }) => toSeconds(newest)),
     oldestEntered: each(({ oldestEntered }) => toSeconds(oldestEntered)),
     proven: each(({ messages, isProven }) => (messages === undefined ? undefined : Number(isProven))),
     entered: selections.map(({ labels, facts: { entered } }) => ({ labels, value: entered })),
-    left: selections.flatMap(({ labels, facts: { left } }) =>
-      LEFT_REASONS.map(reason => ({ labels: { ...labels, reason }, value: left[reason] })),
-    ),
   };
 }
 
@@ -184,13 +156,11 @@ export function samples({
   );
   return {
     ...queue,
+    left: facts ? LEFT_REASONS.map(reason => ({ labels: { reason }, value: facts.left[reason] })) : [],
     filterMessages: filters.messages,
     filterProven: filters.proven,
-    filterOldest: filters.oldest,
-    filterNewest: filters.newest,
     filterOldestEntered: filters.oldestEntered,
     filterEntered: filters.entered,
-    filterLeft: filters.left,
     ...Object.fromEntries(
       [...breakdowns].map(([dimension, counts]) => {
         const [label = ''] = breakdownFamilies[dimension].labels;

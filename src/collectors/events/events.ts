@@ -140,10 +140,9 @@ export const events = defineKind({
   families: {
     recent: gauge(
       'delivery_events_recent',
-      'Events of the last delivery_events_window_seconds by state, read in the background. unknown: all other states.',
+      'Events of the last events.window by state, read in the background. unknown: all other states.',
       ['state'],
     ),
-    window: gauge('delivery_events_window_seconds', 'Window of delivery_events_recent, as configured.'),
     newest: gauge(
       'delivery_event_log_newest_timestamp_seconds',
       'Time of the newest event read in the background. A log without new events does not prove health: compare this time with the current time.',
@@ -237,7 +236,7 @@ export const events = defineKind({
   lasting: ['since'],
   create: createEvents,
   samples(facts: EventsFacts) {
-    const { gauges, windowMs, since, log, destinations, schedules, labelled, beyondCap } = facts;
+    const { gauges, since, log, destinations, schedules, labelled, beyondCap } = facts;
     const counted = (value: number) => [{ labels: {}, value }];
     const time = (ms: number | undefined) => optionalSample({}, toSeconds(ms));
     const byDestination = <L>(countsOf: (tally: DestinationTally) => readonly { labels: L; value: number }[]) =>
@@ -251,7 +250,6 @@ export const events = defineKind({
       );
     return {
       recent: gauges ? EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })) : [],
-      window: time(windowMs),
       since: time(since),
       newest: time(gauges?.newest),
       total: byDestination(tally => EVENT_STATES.map(state => ({ labels: { state }, value: tally.events[state] }))),

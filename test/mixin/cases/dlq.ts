@@ -4,6 +4,7 @@ const DLQ = 'delivery_dlq_messages';
 const OLDEST = 'delivery_dlq_oldest_entered_timestamp_seconds';
 const RETENTION = 'delivery_dlq_retention_seconds';
 const left = (reason: string) => `delivery_dlq_left_total{reason="${reason}"}`;
+const DLQ_LIMIT = 'delivery_account_limit{limit="dlq_size"}';
 const callbacks = (state: string) => `delivery_dlq_failure_callbacks{state="${state}"}`;
 
 /** A counter that starts at `before` and increases by `size` every `every` minutes. */
@@ -82,15 +83,15 @@ export const dlqCases: readonly AlertCase[] = [
   },
   {
     alert: 'DeliveryDlqNearlyFull',
-    fires: { [DLQ]: flat(81), delivery_account_max_dlq_size: flat(100) },
+    fires: { [DLQ]: flat(81), [DLQ_LIMIT]: flat(100) },
     at: 15,
     description: 'The dead-letter queue of a uses 81% of the messages that the plan allows.',
     below: {
-      'four fifths': { [DLQ]: flat(80), delivery_account_max_dlq_size: flat(100) },
-      'less than 15 minutes': { [DLQ]: until(15, 99), delivery_account_max_dlq_size: flat(100) },
+      'four fifths': { [DLQ]: flat(80), [DLQ_LIMIT]: flat(100) },
+      'less than 15 minutes': { [DLQ]: until(15, 99), [DLQ_LIMIT]: flat(100) },
       'an unknown plan': { [DLQ]: flat(999) },
     },
-    idle: { [DLQ]: flat(0), delivery_account_max_dlq_size: flat(100) },
+    idle: { [DLQ]: flat(0), [DLQ_LIMIT]: flat(100) },
     exempt: { 'rejected rows': 'counts unreadable rows' },
   },
   {

@@ -4,7 +4,7 @@ const ofKey = (name: string) => `delivery_flow_control_${name}{flow_control_key=
 const [WAITLIST, PAUSED] = [ofKey('waitlist_size'), ofKey('paused')];
 const stateOf = (state: string) => `delivery_flow_control_state{flow_control_key="mail",state="${state}"}`;
 const STALE = 'delivery_collector_data_stale';
-const PARALLELISM = 'delivery_account_max_global_parallelism';
+const PARALLELISM = 'delivery_account_limit{limit="global_parallelism"}';
 const inUse = (key: string) => `delivery_flow_control_parallelism_in_use{flow_control_key="${key}"}`;
 
 export const flowControlCases: readonly AlertCase[] = [
