@@ -5,7 +5,7 @@ export const OTHER = '__other__';
 
 export const seriesDropped = gauge(
   'delivery_series_dropped',
-  'Label values without their own series because of the family’s limit, read in the background. __other__ is the sum of their samples.',
+  'Label values without their own series because of the family’s limit. __other__ is the sum of their samples.',
   ['family'],
 );
 

@@ -5,10 +5,8 @@ import type { Dimension } from './aggregate.ts';
 import { type DlqFacts, type SelectionFacts, shownFilters } from './facts.ts';
 import { LEFT_REASONS } from './selection.ts';
 
-const READ = 'read in the background';
-
 const breakdownOf = (label: string, what: string): Family =>
-  gauge(`delivery_dlq_messages_by_${label}`, `Messages in the dead-letter queue by ${what}, ${READ}.`, [label]);
+  gauge(`delivery_dlq_messages_by_${label}`, `Messages in the dead-letter queue by ${what}.`, [label]);
 
 /** One family for each dimension; its only label is the dimension's name in snake_case. */
 export const breakdownFamilies = {
@@ -22,7 +20,7 @@ export const breakdownFamilies = {
   schedule: breakdownOf('schedule', 'schedule'),
   label: gauge(
     'delivery_dlq_messages_by_label',
-    `Messages in the dead-letter queue by label, ${READ}. A message counts once for each of its labels, so the sum may exceed the number of messages.`,
+    'Messages in the dead-letter queue by label. A message counts once for each of its labels, so the sum may exceed the number of messages.',
     ['label'],
   ),
   responseStatus: breakdownOf('response_status', 'HTTP status of the last response'),
@@ -31,18 +29,18 @@ export const breakdownFamilies = {
 } as const satisfies Readonly<Record<Dimension, Family>>;
 
 export const groupFamilies = {
-  groups: gauge('delivery_dlq_groups', `Groups of messages in the dead-letter queue, ${READ}; at most 2,000.`),
+  groups: gauge('delivery_dlq_groups', 'Groups of messages in the dead-letter queue; at most 2,000.'),
   groupsNew: counter(
     'delivery_dlq_groups_new_total',
-    'Groups of messages that a complete walk in the background found for the first time. Groups in the first walk are not counted.',
+    'Groups of messages that a complete walk found for the first time. Groups in the first walk are not counted.',
   ),
   groupsReturned: counter(
     'delivery_dlq_groups_returned_total',
-    'Groups that a complete walk in the background found again after they had been empty for at least a day.',
+    'Groups that a complete walk found again after they had been empty for at least a day.',
   ),
   groupMessages: gauge(
     'delivery_dlq_group_messages',
-    `Messages in the dead-letter queue by group, ${READ}: the 50 largest groups, and the sum of all others as __other__.`,
+    'Messages in the dead-letter queue by group: the 50 largest groups, and the sum of all others as __other__.',
     ['group', 'url_host', 'response_status'],
   ),
 } as const;
@@ -50,63 +48,63 @@ export const groupFamilies = {
 export const filterFamilies = {
   filterMessages: gauge(
     'delivery_dlq_filter_messages',
-    `Messages in the dead-letter queue that match the filter, ${READ}. Filters may overlap: do not sum them.`,
+    'Messages in the dead-letter queue that match the filter. Filters may overlap: do not sum them.',
     ['filter'],
   ),
   filterProven: gauge(
     'delivery_dlq_filter_proven',
-    `Whether every row of the filter is readable and has all fields that its match uses (1) or not (0), ${READ}.`,
+    'Whether every row of the filter is readable and has all fields that its match uses (1) or not (0).',
     ['filter'],
   ),
   filterOldestEntered: gauge(
     'delivery_dlq_filter_oldest_entered_timestamp_seconds',
-    `Entry time of the longest-queued message that matches the filter, ${READ}. Absent if no message matches.`,
+    'Entry time of the longest-queued message that matches the filter. Absent if no message matches.',
     ['filter'],
   ),
   filterEntered: counter(
     'delivery_dlq_filter_entered_total',
-    'Messages matching the filter that were first seen after the filter’s first complete walk in the background.',
+    'Messages matching the filter that were first seen after the filter’s first complete walk.',
     ['filter'],
   ),
 } as const;
 
 export const families = {
-  messages: gauge('delivery_dlq_messages', `Messages in the dead-letter queue, ${READ}.`),
+  messages: gauge('delivery_dlq_messages', 'Messages in the dead-letter queue.'),
   oldestEntered: gauge(
     'delivery_dlq_oldest_entered_timestamp_seconds',
-    `Entry time of the longest-queued message in the dead-letter queue, ${READ}. Retention is counted from this time. Absent if the queue is empty.`,
+    'Entry time of the longest-queued message in the dead-letter queue. Retention is counted from this time. Absent if the queue is empty.',
   ),
   ...breakdownFamilies,
   ...groupFamilies,
   callbacks: gauge(
     'delivery_dlq_failure_callbacks',
-    `Failed workflows in the dead-letter queue by the state of their failure callback, ${READ}.`,
+    'Failed workflows in the dead-letter queue by the state of their failure callback.',
     ['state'],
   ),
   /** The samples come from `status/account-metrics.ts`, which evaluates the tracked callbacks. */
   suspected: gauge(
     'delivery_dlq_failure_callbacks_suspected',
-    'Failure callbacks that complete walks in the background found in progress for longer than all their retries can take.',
+    'Failure callbacks that complete walks found in progress for longer than all their retries can take.',
     [],
   ),
   oldestInProgress: gauge(
     'delivery_dlq_failure_callback_oldest_in_progress_timestamp_seconds',
-    'Time at which a walk in the background first found the failure callback that has been in progress longest. Absent if no callback is in progress.',
+    'Time at which a walk first found the failure callback that has been in progress longest. Absent if no callback is in progress.',
     [],
   ),
   entered: counter(
     'delivery_dlq_entered_total',
-    'Messages first seen in the dead-letter queue after the first complete walk in the background.',
+    'Messages first seen in the dead-letter queue after the first complete walk.',
   ),
   left: counter(
     'delivery_dlq_left_total',
-    'Messages that a complete walk in the background no longer found in the dead-letter queue, by reason.',
+    'Messages that a complete walk no longer found in the dead-letter queue, by reason.',
     ['reason'],
   ),
   ...filterFamilies,
   foundByRescan: counter(
     'delivery_dlq_found_by_rescan_total',
-    'Messages found only by a complete walk in the background, although an earlier read of new entries should have listed them.',
+    'Messages found only by a complete walk, although an earlier read of new entries should have listed them.',
   ),
   seriesDropped,
 } as const;

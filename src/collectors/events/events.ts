@@ -138,85 +138,73 @@ export const events = defineKind({
   configKey: 'events',
   options,
   families: {
-    recent: gauge(
-      'delivery_events_recent',
-      'Events of the last events.window by state, read in the background. unknown: all other states.',
-      ['state'],
-    ),
+    recent: gauge('delivery_events_recent', 'Events of the last events.window by state. unknown: all other states.', [
+      'state',
+    ]),
     newest: gauge(
       'delivery_event_log_newest_timestamp_seconds',
-      'Time of the newest event read in the background. A log without new events does not prove health: compare this time with the current time.',
+      'Time of the newest event. A log without new events does not prove health: compare this time with the current time.',
     ),
     since: gauge(
       'delivery_event_log_since_timestamp_seconds',
-      'Time of the first read in the background, kept across restarts. Earlier events are not counted. Never withdrawn.',
+      'Time of the first read, kept across restarts. Earlier events are not counted. Never withdrawn.',
     ),
     total: counter(
       'delivery_events_total',
-      'Events by state, read in the background. Events delayed by more than events.lateSweep are not counted.',
+      'Events by state. Events delayed by more than events.lateSweep are not counted.',
       ['state', 'destination'],
     ),
-    finished: counter('delivery_messages_finished_total', 'Ended messages by outcome, computed in the background.', [
-      'outcome',
-      'destination',
-    ]),
+    finished: counter('delivery_messages_finished_total', 'Ended messages by outcome.', ['outcome', 'destination']),
     answers: counter(
       'delivery_attempts_total',
-      'Ended delivery attempts by result and HTTP status class, read in the background. none: no response, or no status in the log.',
+      'Ended delivery attempts by result and HTTP status class. none: no response, or no status in the log.',
       ['result', 'status_class', 'destination'],
     ),
     timeToDeliver: histogram(
       'delivery_message_time_to_deliver_seconds',
-      'Time between a message’s due time and its delivery, including retries; computed in the background.',
+      'Time between a message’s due time and its delivery, including retries.',
       ['destination'],
     ),
     queueWait: histogram(
       'delivery_message_queue_wait_seconds',
-      'Time between a message’s due time and the start of its first attempt, computed in the background.',
+      'Time between a message’s due time and the start of its first attempt.',
       ['destination'],
     ),
     attempt: histogram(
       'delivery_attempt_duration_seconds',
-      'Time from the start of a delivery attempt to its result, computed in the background.',
+      'Time from the start of a delivery attempt to its result.',
       ['result'],
     ),
-    attempts: histogram(
-      'delivery_message_attempts',
-      'Attempts per ended message by outcome, computed in the background.',
-      ['outcome'],
-    ),
-    inFlight: gauge(
-      'delivery_messages_in_flight',
-      'Messages in flight (created but not ended), read in the background.',
-    ),
+    attempts: histogram('delivery_message_attempts', 'Attempts per ended message by outcome.', ['outcome']),
+    inFlight: gauge('delivery_messages_in_flight', 'Messages in flight (created but not ended).'),
     oldestInFlight: gauge(
       'delivery_oldest_in_flight_timestamp_seconds',
-      'Creation time of the oldest message in flight, read in the background. Absent if no message is in flight.',
+      'Creation time of the oldest message in flight. Absent if no message is in flight.',
     ),
     overdueNow: gauge(
       'delivery_messages_in_flight_overdue',
-      'Messages in flight that were due more than delivery_on_time_target_seconds ago, read in the background.',
+      'Messages in flight that were due more than delivery_on_time_target_seconds ago.',
     ),
     overdue: counter(
       'delivery_messages_overdue_total',
-      'Messages still in flight more than delivery_on_time_target_seconds after they were due, computed in the background. Changing the target does not reset the counter.',
+      'Messages still in flight more than delivery_on_time_target_seconds after they were due. Changing the target does not reset the counter.',
     ),
     untracked: counter(
       'delivery_messages_untracked_total',
-      'Messages with an incomplete lifecycle, computed in the background. unknown_start: creation never read; evicted: beyond the limit of 100,000 open messages or of 14 days.',
+      'Messages with an incomplete lifecycle. unknown_start: creation never read; evicted: beyond the limit of 100,000 open messages or of 14 days.',
       ['reason'],
     ),
     gaps: counter(
       'delivery_event_log_gaps_total',
-      'Gaps in the event log, found in the background. Events were lost, so the event counters are too low.',
+      'Gaps in the event log. Events were lost, so the event counters are too low.',
     ),
     late: counter(
       'delivery_event_log_late_total',
-      'Events that the log listed more than events.overlap late, found in the background. delivery_events_total includes them.',
+      'Events that the log listed more than events.overlap late. delivery_events_total includes them.',
     ),
     duplicates: counter(
       'delivery_event_log_duplicates_total',
-      'Rows that the log listed more than once within one read in the background. Other counters ignore them.',
+      'Rows that the log listed more than once within one read. Other counters ignore them.',
     ),
     ...scheduleFamilies,
     seriesDropped,

@@ -133,37 +133,35 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
   };
 }
 
-const READ = 'read in the background. Absent before the first one.';
-
 export const scheduleFamilies = {
   scheduleStarted: gauge(
     'delivery_schedule_last_started_timestamp_seconds',
-    `Creation time of the latest message of the schedule, ${READ}`,
+    'Creation time of the latest message of the schedule. Absent before the first one.',
     ['schedule'],
   ),
   scheduleDelivered: gauge(
     'delivery_schedule_last_delivered_timestamp_seconds',
-    `Time of the latest delivery of the schedule, ${READ}`,
+    'Time of the latest delivery of the schedule. Absent before the first one.',
     ['schedule'],
   ),
   scheduleFailed: gauge(
     'delivery_schedule_last_failed_timestamp_seconds',
-    `Time at which the latest message of the schedule failed permanently, ${READ}`,
+    'Time at which the latest message of the schedule failed permanently. Absent before the first one.',
     ['schedule'],
   ),
   scheduleNext: gauge(
     'delivery_schedule_next_expected_timestamp_seconds',
-    'Next expected start of the schedule after the time up to which the log has been read in the background.',
+    'Next expected start of the schedule after the time up to which the log has been read.',
     ['schedule'],
   ),
   scheduleMissed: counter(
     'delivery_schedule_missed_total',
-    'Expected starts of the schedule without a message created within grace, computed in the background.',
+    'Expected starts of the schedule without a message created within grace.',
     ['schedule'],
   ),
   scheduleLate: counter(
     'delivery_schedule_late_total',
-    'Starts of the schedule without a delivery within endsWithin after the first message’s creation, computed in the background.',
+    'Starts of the schedule without a delivery within endsWithin after the first message’s creation.',
     ['schedule'],
   ),
 };

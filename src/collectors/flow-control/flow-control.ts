@@ -81,8 +81,7 @@ interface Unlisted {
   readonly keys: ReadonlySet<string>;
 }
 
-const perKey = (name: string, help: string) =>
-  gauge(`delivery_flow_control_${name}`, `${help}, read in the background.`, ['flow_control_key']);
+const perKey = (name: string, help: string) => gauge(`delivery_flow_control_${name}`, `${help}.`, ['flow_control_key']);
 
 export const flowControl = defineKind({
   name: 'flow_control',
@@ -92,12 +91,12 @@ export const flowControl = defineKind({
   families: {
     waitlistSize: gauge(
       'delivery_flow_control_waitlist_size',
-      'Messages or workflow steps waiting on the flow-control key, read in the background.',
+      'Messages or workflow steps waiting on the flow-control key.',
       ['flow_control_key'],
     ),
     keys: gauge(
       'delivery_flow_control_keys',
-      'Number of all flow-control keys that the service lists, read in the background. An unreadable row counts as a key.',
+      'Number of all flow-control keys that the service lists. An unreadable row counts as a key.',
     ),
     parallelismLimit: perKey('parallelism_limit', 'Maximum concurrent deliveries for the flow-control key'),
     parallelismInUse: perKey('parallelism_in_use', 'Deliveries in progress for the flow-control key'),
@@ -110,17 +109,17 @@ export const flowControl = defineKind({
     paused: perKey('paused', 'Whether deliveries for the flow-control key are paused (1) or not (0)'),
     state: gauge(
       'delivery_flow_control_state',
-      'Current state of the flow-control key, determined in the background; always 1. Other states have no series.',
+      'Current state of the flow-control key; always 1. Other states have no series.',
       ['flow_control_key', 'state'],
     ),
     stateSince: gauge(
       'delivery_flow_control_state_since_timestamp_seconds',
-      'Start of the current state of the flow-control key, determined in the background. Reset by a restart of the agent.',
+      'Start of the current state of the flow-control key. Reset by a restart of the agent.',
       ['flow_control_key'],
     ),
     timeToDrain: gauge(
       'delivery_flow_control_time_to_drain_seconds',
-      'Time until the waitlist of the flow-control key is empty, estimated in the background. Absent unless the waitlist shrinks steadily.',
+      'Estimated time until the waitlist of the flow-control key is empty. Absent unless the waitlist shrinks steadily.',
       ['flow_control_key'],
     ),
     seriesDropped,
