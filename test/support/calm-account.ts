@@ -102,6 +102,7 @@ function eventsFacts() {
     gauges: {
       recent: { ...createDestinationTally().events, delivered: 100 },
       newest: ago(15),
+      lag: 0,
       inFlight: 12,
       oldestInFlight: ago(30),
       overdue: 0,

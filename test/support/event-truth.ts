@@ -19,6 +19,10 @@ export interface Truth {
   readonly answers: Record<string, number>;
   readonly inFlight: string[];
   readonly overdue: number;
+  /** Messages delivered or failed before the on-time target, and messages whose target has passed. */
+  readonly due: number;
+  /** Messages delivered before the target. */
+  readonly onTime: number;
 }
 
 const ON_TIME = 300_000;
@@ -41,8 +45,10 @@ export function truthOf(all: readonly TrueEvent[], until: number): Truth {
     answers: {},
     inFlight: [],
     overdue: 0,
+    due: 0,
+    onTime: 0,
   };
-  let overdue = 0;
+  let [overdue, due, onTime] = [0, 0, 0];
   for (const { state, status } of all) {
     truth.events[state] = (truth.events[state] ?? 0) + 1;
     if (state !== 'delivered' && state !== 'error') continue;
@@ -66,7 +72,10 @@ export function truthOf(all: readonly TrueEvent[], until: number): Truth {
     if (end?.state === 'delivered') truth.timeToDeliver.push(end.time - created.time);
     if (end) truth.attempts[end.state]?.push(starts.length);
     else truth.inFlight.push(messageId);
-    if ((end?.time ?? until) > created.time + ON_TIME) overdue += 1;
+    const isLate = (end?.time ?? until) > created.time + ON_TIME;
+    if (isLate) overdue += 1;
+    if (isLate || end?.state === 'delivered' || end?.state === 'failed') due += 1;
+    if (!isLate && end?.state === 'delivered') onTime += 1;
   }
   for (const list of [
     truth.timeToDeliver,
@@ -76,7 +85,7 @@ export function truthOf(all: readonly TrueEvent[], until: number): Truth {
   ]) {
     list.sort((a, b) => a - b);
   }
-  return { ...truth, inFlight: truth.inFlight.sort(), overdue };
+  return { ...truth, inFlight: truth.inFlight.sort(), overdue, due, onTime };
 }
 
 /** Returns the cumulative counts of a Prometheus histogram. `unit`: how many units of `values` make one unit of `bounds`. */

@@ -145,6 +145,10 @@ export const events = defineKind({
       'delivery_event_log_newest_timestamp_seconds',
       'Time of the newest event. A log without new events does not prove health: compare this time with the current time.',
     ),
+    lag: gauge(
+      'delivery_event_log_lag_seconds',
+      'Time from an event to the last read that did not list it yet: the maximum of the last 10 to 20 minutes with new events. 0 if the first read after each event listed it.',
+    ),
     since: gauge(
       'delivery_event_log_since_timestamp_seconds',
       'Time of the first read, kept across restarts. Earlier events are not counted. Never withdrawn.',
@@ -188,6 +192,14 @@ export const events = defineKind({
     overdue: counter(
       'delivery_messages_overdue_total',
       'Messages still in flight more than delivery_on_time_target_seconds after they were due. Changing the target does not reset the counter.',
+    ),
+    due: counter(
+      'delivery_messages_due_total',
+      'Messages delivered or failed within delivery_on_time_target_seconds after they were due, and messages that were still in flight then, each counted once.',
+    ),
+    onTime: counter(
+      'delivery_messages_on_time_total',
+      'Messages in delivery_messages_due_total that were delivered within delivery_on_time_target_seconds after they were due.',
     ),
     untracked: counter(
       'delivery_messages_untracked_total',
@@ -240,6 +252,7 @@ export const events = defineKind({
       recent: gauges ? EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })) : [],
       since: time(since),
       newest: time(gauges?.newest),
+      lag: time(gauges?.lag),
       total: byDestination(tally => EVENT_STATES.map(state => ({ labels: { state }, value: tally.events[state] }))),
       finished: byDestination(tally =>
         MESSAGE_OUTCOMES.map(outcome => ({ labels: { outcome }, value: tally.finished[outcome] })),
@@ -262,6 +275,8 @@ export const events = defineKind({
       oldestInFlight: time(gauges?.oldestInFlight),
       overdueNow: optionalSample({}, gauges?.overdue),
       overdue: counted(log.overdue),
+      due: counted(log.due),
+      onTime: counted(log.onTime),
       untracked: UNTRACKED.map(reason => ({ labels: { reason }, value: log.untracked[reason] })),
       gaps: counted(log.gaps),
       late: counted(log.late),

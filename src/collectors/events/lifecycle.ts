@@ -3,6 +3,7 @@ import { EVENT_STATES, type MessageOutcome } from '../../model/message.ts';
 import { type EventTable, eventsWithin, messagePlace, stateAt, tableFrom, timeAt } from './event-table.ts';
 import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, close, type Gauges, type Memory, noteGap, type OpenMessage } from './memory.ts';
+import { peakOf } from './peak.ts';
 import { BUCKET_BOUNDS, type DeliveryResult, isAmongSlowest, observeAttempt, observeWait } from './tally.ts';
 
 export const MAX_OPEN = 100_000;
@@ -150,7 +151,13 @@ function end(
   const exemplar = traceId === undefined ? undefined : { traceId, time };
   if (waited !== undefined) observeWait([log, tally], 'timeToDeliver', waited, exemplar);
   observeValue(log.attempts[outcome], BUCKET_BOUNDS.attempts, known.attempts, exemplar);
-  if (!known.overdue && isOverdue(memory, known, time, limits)) log.overdue += 1;
+  const becomesOverdue = !known.overdue && isOverdue(memory, known, time, limits);
+  if (becomesOverdue) log.overdue += 1;
+  const isInTime = time <= known.dueAt + limits.onTimeWithin;
+  const endsBeforeTarget = !known.overdue && isInTime && outcome !== 'cancelled';
+  if (becomesOverdue || endsBeforeTarget) log.due += 1;
+  // The end of a message that is already counted as overdue may have been delayed in the log.
+  if (outcome === 'delivered' && isInTime) log.onTime += 1;
 }
 
 /** Detects overdue messages and missed starts at `now`, and drops old messages. */
@@ -164,6 +171,7 @@ export function detectMissing(memory: Memory, now: number, limits: Limits): void
     } else if (known.createdAt !== undefined && !known.overdue && isOverdue(memory, known, now, limits)) {
       known.overdue = true;
       memory.log.overdue += 1;
+      memory.log.due += 1;
       memory.touched.add('log');
       memory.touchedOpen.add(message);
     }
@@ -234,5 +242,6 @@ export function inFlight({ checkpoint, open, pending, ended }: Memory): Omit<Gau
     }
   }
   for (const time of created.values()) add(time);
-  return { newest: checkpoint?.newest, inFlight: count, oldestInFlight: oldest, overdue: late };
+  const lag = checkpoint?.recentLags && peakOf(checkpoint.recentLags);
+  return { newest: checkpoint?.newest, lag, inFlight: count, oldestInFlight: oldest, overdue: late };
 }

@@ -33,6 +33,8 @@ export interface Checkpoint {
   foundAt: number;
   /** Peak lag of the log (ms): time from an event to the end of a read that did not list it yet. */
   lags: Peak;
+  /** Peak lag of the events that were read recently (ms). Undefined before the first new event. */
+  recentLags?: Peak | undefined;
   /** Peak lateness (ms): how much older a new event was than the newest known one. Undefined before the first measurement. */
   lateness?: Peak;
   /** End of the last complete read that included everything that had become older than the overlap. */
@@ -76,6 +78,8 @@ export function firstCheckpoint(now: number, from: number, destination: string):
 export interface Gauges {
   readonly recent: Readonly<Record<EventState, number>>;
   readonly newest: number | undefined;
+  /** Peak lag of recent events (ms). */
+  readonly lag: number | undefined;
   readonly inFlight: number;
   readonly oldestInFlight: number | undefined;
   readonly overdue: number;

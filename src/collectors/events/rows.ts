@@ -106,7 +106,8 @@ export function restoreMemory(
   const open = new Map(opened.sort(([, a], [, b]) => (a.createdAt ?? a.dueAt) - (b.createdAt ?? b.dueAt)));
   return {
     checkpoint: checkpoint && { ...checkpoint, destination: option },
-    log: log === undefined ? createLogTally() : (JSON.parse(log) as LogTally),
+    // Rows of earlier versions have fewer counters.
+    log: { ...createLogTally(), ...(JSON.parse(log ?? '{}') as Partial<LogTally>) },
     destinations: createDestinations(option, maxDestinations, destinations),
     destinationOption: option,
     destinationOf: destinationReader(option, routes),

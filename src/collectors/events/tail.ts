@@ -190,6 +190,8 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
 const ASSUMED_LAG = 300_000;
 /** Minimum time for which a peak lag is retained (ms). */
 const LAGS_WINDOW = 86_400_000;
+/** Minimum time for which the exposed peak lag includes an event (ms). */
+const RECENT_LAGS_WINDOW = 600_000;
 
 /**
  * Returns the time up to which the log is complete, even during a long silence. A delayed log looks like a silent one, so the
@@ -211,6 +213,7 @@ function handleClockSetBack(checkpoint: Checkpoint, until: number, overlap: numb
   checkpoint.floor = Math.min(checkpoint.floor, until);
   checkpoint.foundAt = Math.min(checkpoint.foundAt, until);
   checkpoint.lags = noPeak(until);
+  checkpoint.recentLags = undefined;
   checkpoint.settledAt = undefined;
   checkpoint.watermark = Math.max(
     Math.min(checkpoint.lastFollowed, newest),
@@ -269,7 +272,12 @@ function countFresh(
   addToMinutes(memory, counted);
   // The previous read did not list these events yet.
   const oldest = counted.reduce((oldest, { time }) => Math.min(oldest, time), Number.POSITIVE_INFINITY);
-  notePeak(checkpoint.lags, checkpoint.readTo - oldest, walk.until, LAGS_WINDOW);
+  if (counted.length > 0) {
+    const lag = checkpoint.readTo - oldest;
+    notePeak(checkpoint.lags, lag, walk.until, LAGS_WINDOW);
+    checkpoint.recentLags ??= noPeak(walk.until);
+    notePeak(checkpoint.recentLags, lag, walk.until, RECENT_LAGS_WINDOW);
+  }
   if (walk.newest !== undefined) noteLateness(checkpoint, walk.newest - oldest, walk.until, options.overlap);
   walk.foundNew = true;
   checkpoint.foundAt = walk.until;

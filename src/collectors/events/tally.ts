@@ -48,6 +48,10 @@ export interface LogTally extends Waits {
   readonly attempts: Record<MessageOutcome, HistogramState>;
   readonly untracked: Record<(typeof UNTRACKED)[number], number>;
   overdue: number;
+  /** Messages delivered or failed before the on-time target, and messages whose target has passed. */
+  due: number;
+  /** Messages in `due` that were delivered before the target. */
+  onTime: number;
   gaps: number;
   late: number;
   duplicates: number;
@@ -82,6 +86,8 @@ export function createLogTally(): LogTally {
     attempts: recordOf(MESSAGE_OUTCOMES, () => createHistogram(BUCKET_BOUNDS.attempts)),
     untracked: recordOf(UNTRACKED, () => 0),
     overdue: 0,
+    due: 0,
+    onTime: 0,
     gaps: 0,
     late: 0,
     duplicates: 0,
