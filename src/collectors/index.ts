@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { ACCOUNT_LIMITS } from '../model/account.ts';
 import { FLOW_STATES } from '../model/flow-state.ts';
-import { CALLBACK_STATES, EVENT_STATES, MESSAGE_OUTCOMES } from '../model/message.ts';
+import { CALLBACK_ENDS, CALLBACK_STATES, EVENT_STATES, MESSAGE_OUTCOMES } from '../model/message.ts';
 import type { Visible } from '../scheduler/board.ts';
 import { accountPlan, type PlanFacts } from './account-plan.ts';
 import type { Collector, CollectorKind, ConfiguredKind, Rounds } from './collector.ts';
@@ -82,6 +82,7 @@ export const accountRounds = (collect: CollectOptions): ReadonlyMap<string, Roun
 /** Possible values of every label that has a fixed set of values, by family and label. */
 export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly string[]>>> = new Map([
   [dlq.families.callbacks.name, { state: CALLBACK_STATES }],
+  [dlq.families.endedCallbacks.name, { state: CALLBACK_ENDS }],
   [dlq.families.left.name, { reason: LEFT_REASONS }],
   [accountPlan.families.limit.name, { limit: ACCOUNT_LIMITS }],
   [flowControl.families.state.name, { state: FLOW_STATES }],

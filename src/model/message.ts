@@ -69,6 +69,10 @@ export interface EventDetail {
 export const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;
 export type CallbackState = (typeof CALLBACK_STATES)[number];
 
+/** States in which a callback has ended. */
+export const CALLBACK_ENDS = ['success', 'fail', 'canceled'] as const satisfies readonly CallbackState[];
+export type CallbackEnd = (typeof CALLBACK_ENDS)[number];
+
 /** One message in the dead-letter queue. Unreported fields are undefined. Times are in milliseconds since the Unix epoch. */
 export interface DlqEntry extends ListedRow {
   /** The dlqId, or the messageId if the row has no dlqId. */

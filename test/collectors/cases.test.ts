@@ -104,7 +104,9 @@ describe.each(dataSources.map(({ name, families }) => [name, families] as const)
   it('every metric name has a known prefix', () => {
     for (const { name } of Object.values(families)) {
       expect(name).toMatch(
-        new RegExp(`^delivery_(${kind}_|events?_|messages?_|attempt|oldest_in_flight|schedule_|series_dropped)`),
+        new RegExp(
+          `^delivery_(${kind}_|events?_|messages?_|attempt|oldest_in_flight|schedule_|failure_callbacks_|series_dropped)`,
+        ),
       );
     }
   });

@@ -20,7 +20,7 @@ const families = new Map(
 it('the name prefix of each family shows which module owns it', () => {
   const ofCollectors = collectors.map(({ name }) => `${name}_`).join('|');
   const prefixes = new RegExp(
-    `^(delivery_(up$|collector_|${ofCollectors}|event|message|attempt|oldest_in_flight_|objective_|on_time_|schedule_|account_|auto_cancel_|problem$|watch_)|process_|nodejs_)`,
+    `^(delivery_(up$|collector_|${ofCollectors}|event|message|attempt|oldest_in_flight_|objective_|on_time_|schedule_|failure_callbacks_|account_|auto_cancel_|problem$|watch_)|process_|nodejs_)`,
   );
   const others = [...families.keys()].filter(name => !prefixes.test(name));
   expect(others.sort()).toEqual([

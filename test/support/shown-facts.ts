@@ -31,6 +31,7 @@ export const dlqFacts = (facts: Partial<DlqFacts>): DlqFacts => ({
   longest: [],
   foundByRescan: 0,
   tracked: undefined,
+  endedCallbacks: { success: 0, fail: 0, canceled: 0 },
   oldestInProgress: undefined,
   ...facts,
 });

@@ -1,7 +1,8 @@
 import { hash64 } from '../../kit/hash.ts';
+import { recordOf } from '../../kit/record.ts';
 import type { CallbackFacts, CallbackSighting } from '../../model/callback.ts';
 import type { Change } from '../../model/change.ts';
-import type { DlqEntry } from '../../model/message.ts';
+import { CALLBACK_ENDS, type CallbackEnd, type DlqEntry } from '../../model/message.ts';
 import { Roster } from './roster.ts';
 
 export interface TrackerOptions {
@@ -32,7 +33,10 @@ const MAX_ID = 512;
 const WALK = 'callbacks';
 const KEYS = `${WALK}/`;
 
-export const isTrackerRow = (key: string) => key === WALK || key.startsWith(KEYS);
+/** Key of the row of counts by final state, which exists once a callback has ended. */
+const ENDED = 'callbacks-ended';
+
+export const isTrackerRow = (key: string) => key === WALK || key === ENDED || key.startsWith(KEYS);
 
 /**
  * One uninterrupted run of a callback. It is stored once and never updated: while it exists, every walk since `firstWalk` has
@@ -50,8 +54,10 @@ type StoredEpisode = readonly [firstSeenAt: number, firstWalk: number, run: stri
 /** The last complete walk. `at`: its start; `maxGap`: the maximum gap that applied to it. */
 type StoredWalk = readonly [at: number, number: number, maxGap: number];
 
-const runOf = ({ callbackState, callbackMessageId }: DlqEntry) =>
+const runOf = ({ callbackState, callbackMessageId }: Pick<DlqEntry, 'callbackState' | 'callbackMessageId'>) =>
   hash64(`${callbackState ?? ''} ${callbackMessageId ?? ''}`).toString(36);
+
+const endOf = ({ callbackState }: DlqEntry) => CALLBACK_ENDS.find(state => state === callbackState);
 
 const isSameRun = (a: DlqEntry, b: DlqEntry) =>
   a.callbackState === b.callbackState && a.callbackMessageId === b.callbackMessageId;
@@ -75,7 +81,11 @@ function restored(stored: ReadonlyMap<string, string>) {
     const [firstSeenAt, firstWalk, run] = JSON.parse(value) as StoredEpisode;
     episodes.set(BigInt(`0x${key.slice(KEYS.length)}`), { firstSeenAt, firstWalk, run });
   }
-  return { last, episodes };
+  const ended: Readonly<Record<CallbackEnd, number>> = {
+    ...recordOf(CALLBACK_ENDS, () => 0),
+    ...(JSON.parse(stored.get(ENDED) ?? '{}') as object),
+  };
+  return { last, episodes, ended };
 }
 
 const sightingOf = (
@@ -91,10 +101,12 @@ const sightingOf = (
 });
 
 /** Collects the callbacks of one walk that are tracked. `known`: those with an episode, for which there is always room. */
-function createSeen(track: TrackerOptions['track'], known: { readonly size: number; has(key: bigint): boolean }) {
+function createSeen(track: TrackerOptions['track'], known: ReadonlyMap<bigint, Episode>) {
   const found = new Map<bigint, DlqEntry>();
   /** Entries listed with any callback state. */
   const stated = new Roster();
+  /** Ends of runs that the previous walk found in progress, by entry. */
+  const ends = new Map<bigint, CallbackEnd>();
   /** Number of callbacks without an episode that this walk may still track. */
   let capacity = MAX_SIGHTINGS - known.size;
   let text = 0;
@@ -113,14 +125,22 @@ function createSeen(track: TrackerOptions['track'], known: { readonly size: numb
     found.set(key, kept);
   }
 
+  function noteEnd(key: bigint, entry: DlqEntry): void {
+    const state = endOf(entry);
+    const episode = state && !ends.has(key) ? known.get(key) : undefined;
+    if (state && episode?.run === runOf({ ...bounded(entry), callbackState: 'in_progress' })) ends.set(key, state);
+  }
+
   return {
     found: found as ReadonlyMap<bigint, DlqEntry>,
+    ends: ends as ReadonlyMap<bigint, CallbackEnd>,
     add(entry: DlqEntry): void {
       const { id, callbackState } = entry;
       if (callbackState === undefined && !track(entry)) return;
       if (id.length > MAX_ID) return;
       const key = hash64(id);
       const other = found.get(key);
+      noteEnd(key, entry);
       if (callbackState === undefined) {
         if (!other && !stated.has(key)) put(key, entry);
       } else if (stated.see(key, 0, true) !== 'first') {
@@ -139,7 +159,7 @@ export function createTracker(
   { track, maxGap, clockOffset = () => 0 }: TrackerOptions,
   stored: ReadonlyMap<string, string> = new Map(),
 ) {
-  let { last, episodes } = restored(stored);
+  let { last, episodes, ended } = restored(stored);
   const changes = new Map<string, string | null>();
   let offset = clockOffset();
   let facts: CallbackFacts | undefined;
@@ -170,6 +190,8 @@ export function createTracker(
         current.set(key, episode);
         sightings.push(sightingOf(entry, episode, { at, number }));
       }
+      for (const state of seen.ends.values()) ended = { ...ended, [state]: ended[state] + 1 };
+      if (seen.ends.size > 0) changes.set(ENDED, JSON.stringify(ended));
       for (const key of episodes.keys()) if (!current.has(key)) changes.set(KEYS + key.toString(16), null);
       // The start of this walk is unreliable if the clock was set: the next walk must not continue this walk's sightings.
       last = [at, number, wasSetDuringWalk ? Number.MAX_VALUE : maxGap];
@@ -206,6 +228,8 @@ export function createTracker(
     },
     /** Returns the immutable facts of the last complete walk; undefined before the first walk of this process. */
     facts: (): CallbackFacts | undefined => facts,
+    /** Returns how many callbacks complete walks found in progress and later ended, by final state. */
+    ended: (): Readonly<Record<CallbackEnd, number>> => ended,
     drainChanges(): Change[] {
       const rows = [...changes].map(([key, value]) => ({ key, value }));
       changes.clear();

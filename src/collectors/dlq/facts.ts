@@ -1,6 +1,6 @@
 import { recordOf } from '../../kit/record.ts';
 import type { CallbackFacts } from '../../model/callback.ts';
-import { CALLBACK_STATES, type CallbackState } from '../../model/message.ts';
+import { CALLBACK_STATES, type CallbackEnd, type CallbackState } from '../../model/message.ts';
 import { chooseMembers, type Members, OTHER } from '../cap.ts';
 import type { Dimension } from './aggregate.ts';
 import type { DeadLetter } from './ends.ts';
@@ -44,6 +44,7 @@ export interface DlqFacts {
   readonly longest: readonly DeadLetter[];
   readonly foundByRescan: number;
   readonly tracked: CallbackFacts | undefined;
+  readonly endedCallbacks: Readonly<Record<CallbackEnd, number>>;
   /** First sighting of the callback that has been in progress longest (ms since the Unix epoch), if any. */
   readonly oldestInProgress: number | undefined;
 }
@@ -130,6 +131,7 @@ export function toFacts(memory: DlqMemory): DlqFacts {
     longest: all.shown?.ends?.longest() ?? [],
     foundByRescan,
     tracked,
+    endedCallbacks: memory.callbacks.ended(),
     oldestInProgress: oldestInProgress(tracked),
   };
 }

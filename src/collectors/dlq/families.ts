@@ -92,6 +92,11 @@ export const families = {
     'Time at which a walk first found the failure callback that has been in progress longest. Absent if no callback is in progress.',
     [],
   ),
+  endedCallbacks: counter(
+    'delivery_failure_callbacks_ended_total',
+    'Failure callbacks that a complete walk found in progress and a later one found ended, by final state.',
+    ['state'],
+  ),
   entered: counter(
     'delivery_dlq_entered_total',
     'Messages first seen in the dead-letter queue after the first complete walk.',
@@ -146,6 +151,7 @@ export function samples({
   callbacks,
   foundByRescan,
   oldestInProgress,
+  endedCallbacks,
 }: DlqFacts): SamplesOf<typeof families> {
   const facts = selections.get('all');
   const { proven: _, ...queue } = selectionSamples(facts ? [{ labels: {}, facts }] : []);
@@ -168,6 +174,7 @@ export function samples({
     ...kindSamples(kinds),
     callbacks: Object.entries(callbacks ?? {}).map(([state, value]) => ({ labels: { state }, value })),
     oldestInProgress: optionalSample({}, toSeconds(oldestInProgress)),
+    endedCallbacks: Object.entries(endedCallbacks).map(([state, value]) => ({ labels: { state }, value })),
     foundByRescan: [{ labels: {}, value: foundByRescan }],
     seriesDropped: [
       ...[...beyondCap].map(([dimension, value]) => ({

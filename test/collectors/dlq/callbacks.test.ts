@@ -205,6 +205,21 @@ describe('tracker', () => {
     expect(changes('', 50)).toEqual([]);
   });
 
+  it('the tracker counts each callback that it saw in progress once when it ends, even after a restart', () => {
+    const agent = createAgent();
+    agent.walk(0, 'a b c d e:success f:blind g#m1');
+    expect(agent.tracker().ended()).toEqual({ success: 0, fail: 0, canceled: 0 });
+    agent.kill();
+    agent.walk(500, 'a:success b:fail c:canceled d:who-knows e:success f:success g:success#m2');
+    agent.kill();
+    agent.walk(510, 'a:success a b:fail c:canceled d:success');
+    expect(agent.tracker().ended()).toEqual({ success: 1, fail: 1, canceled: 1 });
+    agent.walk(520, 'a a:fail');
+    agent.walk(530, 'a');
+    agent.walk(540, '');
+    expect(agent.tracker().ended()).toEqual({ success: 1, fail: 1, canceled: 1 });
+  });
+
   it('the tracker counts walks of this process and reports whether the last one found any state', () => {
     const agent = createAgent();
     expect(agent.tracker().facts()).toBeUndefined();
@@ -328,9 +343,18 @@ function naive(walks: readonly Seen[]) {
   });
 }
 
+/** Returns the end of the run that the walk before found in progress; undefined if the walk after lists none. */
+function endOf(before: Seen, after: Seen, id: string): string | undefined {
+  const run = reading(before, id);
+  return after.rows.find(
+    ({ id: other, callbackState = '', callbackMessageId }) =>
+      other === id && `in_progress ${callbackMessageId}` === run && /^(success|fail|canceled)$/.test(callbackState),
+  )?.callbackState;
+}
+
 it('the tracker matches the reference despite failed walks, gaps, clock steps and kills', () => {
   const state = fc.constantFrom<CallbackState | undefined>(
-    ...(['in_progress', 'in_progress', 'in_progress', 'success', 'fail', 'unknown', undefined] as const),
+    ...(['in_progress', 'in_progress', 'in_progress', 'success', 'fail', 'canceled', 'unknown', undefined] as const),
   );
   const row = fc
     .record({
@@ -354,6 +378,7 @@ it('the tracker matches the reference despite failed walks, gaps, clock steps an
       let walks: Seen[] = [];
       let [now, current, isNew] = [START, [] as DlqEntry[], true];
       const episodes = new Map<string, string>();
+      const ended = { success: 0, fail: 0, canceled: 0 };
       for (const { kind, wait, rows } of steps) {
         now += wait * MINUTE;
         current = rows ?? current;
@@ -368,6 +393,12 @@ it('the tracker matches the reference despite failed walks, gaps, clock steps an
         walks = [...walks, { at: now, rows: current }];
         const { sightings } = agent.tracker().observe(current, now);
         agent.commit();
+        const [before, after] = walks.slice(-2);
+        for (const id of before && after ? 'abcd' : '') {
+          const state = endOf(before as Seen, after as Seen, id) as keyof typeof ended | undefined;
+          if (state) ended[state] += 1;
+        }
+        expect(agent.tracker().ended()).toEqual(ended);
         const found = sightings
           .map(({ entry, episode, ...times }) => ({
             id: entry.id,
