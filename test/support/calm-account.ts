@@ -88,6 +88,7 @@ function dlqFacts() {
     newest: [],
     longest: [],
     foundByRescan: 0,
+    enteredByHost: undefined,
     endedCallbacks: { success: 0, fail: 0, canceled: 0 },
     tracked: undefined,
     oldestInProgress: ago(600),

@@ -30,6 +30,7 @@ export const dlqFacts = (facts: Partial<DlqFacts>): DlqFacts => ({
   newest: [],
   longest: [],
   foundByRescan: 0,
+  enteredByHost: undefined,
   tracked: undefined,
   endedCallbacks: { success: 0, fail: 0, canceled: 0 },
   oldestInProgress: undefined,

@@ -9,7 +9,7 @@ import { addToKinds, createKinds, type DeadLetterKinds, NO_VALUE, type RoutedAdd
 type ValueOf = (entry: DlqEntry, destination: RoutedAddress) => string | readonly string[] | undefined;
 
 export const DIMENSIONS = {
-  urlHost: (_, { address }) => address?.host,
+  urlHost: (_, { address }) => address?.host || undefined,
   route: ({ url }, { address, routes }) => (url === undefined ? undefined : routes.ofPath(address?.pathname ?? '')),
   workflowUrl: ({ workflowUrl }) => (workflowUrl === undefined ? undefined : pathAddress(workflowUrl)),
   method: ({ method }) => method,

@@ -183,6 +183,7 @@ export function createDlq(
           // Facts are computed at the end of a round, once a complete walk has succeeded.
           const isShown = !next && memory.all.shown !== undefined;
           if (isShown) {
+            memory.all.hosts?.evict(serviceNow);
             withdrawFilters(memory.filters, context.now, withdrawFiltersAfter);
             memory.members = chooseValues(memory, maxSeriesPerBreakdown);
             memory.kindMembers = chooseKinds(memory);

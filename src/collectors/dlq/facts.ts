@@ -43,6 +43,8 @@ export interface DlqFacts {
   readonly newest: readonly DeadLetter[];
   readonly longest: readonly DeadLetter[];
   readonly foundByRescan: number;
+  /** Entries counted as new by host, and the number of hosts beyond the cap. Undefined without the breakdown by host. */
+  readonly enteredByHost: { readonly counts: ReadonlyMap<string, number>; readonly beyondCap: number } | undefined;
   readonly tracked: CallbackFacts | undefined;
   readonly endedCallbacks: Readonly<Record<CallbackEnd, number>>;
   /** First sighting of the callback that has been in progress longest (ms since the Unix epoch), if any. */
@@ -114,6 +116,11 @@ function kindFacts({ all, kinds, kindMembers }: DlqMemory): KindFacts {
   };
 }
 
+function enteredByHost({ all: { breakdown, hosts } }: DlqMemory): DlqFacts['enteredByHost'] {
+  const isShown = breakdown.dimensions.includes('urlHost');
+  return hosts && isShown ? { counts: hosts.counts(), beyondCap: hosts.beyond() } : undefined;
+}
+
 export function toFacts(memory: DlqMemory): DlqFacts {
   const { all, filters, foundByRescan, members } = memory;
   const values = [...(all.shown?.values ?? [])].map(
@@ -130,6 +137,7 @@ export function toFacts(memory: DlqMemory): DlqFacts {
     newest: all.shown?.ends?.newest() ?? [],
     longest: all.shown?.ends?.longest() ?? [],
     foundByRescan,
+    enteredByHost: enteredByHost(memory),
     tracked,
     endedCallbacks: memory.callbacks.ended(),
     oldestInProgress: oldestInProgress(tracked),

@@ -101,6 +101,11 @@ export const families = {
     'delivery_dlq_entered_total',
     'Messages first seen in the dead-letter queue after the first complete walk.',
   ),
+  enteredByHost: counter(
+    'delivery_dlq_entered_by_host_total',
+    'Messages in delivery_dlq_entered_total by destination host. A host without new messages for a day may lose its series.',
+    ['url_host'],
+  ),
   left: counter(
     'delivery_dlq_left_total',
     'Messages that a complete walk no longer found in the dead-letter queue, by reason.',
@@ -152,6 +157,7 @@ export function samples({
   foundByRescan,
   oldestInProgress,
   endedCallbacks,
+  enteredByHost,
 }: DlqFacts): SamplesOf<typeof families> {
   const facts = selections.get('all');
   const { proven: _, ...queue } = selectionSamples(facts ? [{ labels: {}, facts }] : []);
@@ -172,6 +178,7 @@ export function samples({
       }),
     ),
     ...kindSamples(kinds),
+    enteredByHost: [...(enteredByHost?.counts ?? [])].map(([host, value]) => ({ labels: { url_host: host }, value })),
     callbacks: Object.entries(callbacks ?? {}).map(([state, value]) => ({ labels: { state }, value })),
     oldestInProgress: optionalSample({}, toSeconds(oldestInProgress)),
     endedCallbacks: Object.entries(endedCallbacks).map(([state, value]) => ({ labels: { state }, value })),
@@ -181,6 +188,7 @@ export function samples({
         labels: { family: breakdownFamilies[dimension].name },
         value,
       })),
+      ...optionalSample({ family: families.enteredByHost.name }, enteredByHost?.beyondCap),
       ...(kinds.count === undefined
         ? []
         : [{ labels: { family: groupFamilies.groupMessages.name }, value: kinds.count - kinds.largest.length }]),

@@ -6,7 +6,8 @@ import type { ImplausibleResponse } from '../collector.ts';
 import type { Routes } from '../routes.ts';
 import type { Breakdown, Dimension } from './aggregate.ts';
 import { type CallbackTracker, createTracker, isTrackerRow, type TrackerOptions } from './callbacks.ts';
-import { createEnteredLog, type EnteredLog } from './entered-log.ts';
+import { createEnteredLog } from './entered-log.ts';
+import { createEnteredHosts, isHostRow } from './hosts.ts';
 import { createKindHistory, isKindRow, type KindHistory } from './kind-history.ts';
 import { Roster } from './roster.ts';
 import type { Selection } from './selection.ts';
@@ -37,6 +38,7 @@ export interface DlqMemory {
 interface MemoryOptions {
   readonly filters: readonly { readonly name: string; readonly match: DlqQuery }[];
   readonly breakdowns: readonly Dimension[];
+  readonly maxSeriesPerBreakdown: number;
 }
 
 interface MemoryServices {
@@ -60,7 +62,7 @@ function restoreSelection(
   name: string,
   match: DlqQuery,
   breakdown: Breakdown,
-  log?: EnteredLog,
+  { log, hosts }: Partial<Pick<Selection, 'log' | 'hosts'>> = {},
 ): Selection {
   const key = selectionKey(name, match);
   const chunks = [...rows].flatMap(([row, value]): [number, string][] =>
@@ -83,6 +85,7 @@ function restoreSelection(
     hasUntimed: false,
     walks: 0,
     log,
+    hosts,
     failure: undefined,
     isContradicted: stored.isContradicted ?? false,
     isProven: false,
@@ -92,16 +95,19 @@ function restoreSelection(
 
 export function restoreDlqMemory(
   rows: ReadonlyMap<string, string>,
-  { filters, breakdowns }: MemoryOptions,
+  { filters, breakdowns, maxSeriesPerBreakdown }: MemoryOptions,
   { callbacks, routes, isLogged }: MemoryServices,
 ): DlqMemory {
   const log = isLogged ? createEnteredLog() : undefined;
-  const all = restoreSelection(rows, 'all', {}, { dimensions: breakdowns, routes, isDetailed: true }, log);
+  const hosts = createEnteredHosts(maxSeriesPerBreakdown, rows);
+  const all = restoreSelection(rows, 'all', {}, { dimensions: breakdowns, routes, isDetailed: true }, { log, hosts });
   const sizeOnly = { dimensions: [], routes, isDetailed: false };
   const others = filters.map(({ name, match }) => restoreSelection(rows, name, match, sizeOnly));
   const keys = [all, ...others].map(({ key }) => key);
   const isOurs = (row: string) =>
-    row === QUEUE || isTrackerRow(row) || isKindRow(row) || keys.some(key => row === key || row.startsWith(`${key}/`));
+    [isTrackerRow, isKindRow, isHostRow].some(isOf => isOf(row)) ||
+    row === QUEUE ||
+    keys.some(key => row === key || row.startsWith(`${key}/`));
   const stored = JSON.parse(rows.get(QUEUE) ?? '{}') as { meaning?: DateField; foundByRescan?: number };
   return {
     all,
@@ -124,6 +130,7 @@ export function restoreDlqMemory(
 export function drainDlqChanges(memory: DlqMemory): Change[] {
   const changes: Change[] = memory.orphans.map(key => ({ key, value: null }));
   changes.push(...memory.callbacks.drainChanges(), ...memory.kinds.drainChanges());
+  changes.push(...(memory.all.hosts?.drainChanges() ?? []));
   memory.orphans = [];
   for (const selection of [memory.all, ...memory.filters]) {
     const { key, roster, entered, left, isCounted, isContradicted } = selection;

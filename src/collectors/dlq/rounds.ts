@@ -150,7 +150,7 @@ export function foldStep(
   }
   for (const selection of walk.selections) releaseRows(selection);
   if (!isLast) {
-    if (walk.isComplete && walk.isRead) keepSome(walk);
+    if (walk.isComplete && walk.isRead) keepSome(walk, serviceNow);
     return;
   }
   if (round === 'new' && walk.selections.includes(memory.all)) memory.lastNewReadAt = serviceNow;
@@ -171,11 +171,11 @@ export function foldStep(
 }
 
 /** Keeps newcomers of a large walk in several steps. Each step commits chunks and counters together. */
-function keepSome(walk: Walk): void {
+function keepSome(walk: Walk, now: number): void {
   let remaining = CHUNKS_A_STEP;
   for (const selection of walk.selections) {
     const before = selection.roster.newChunks;
-    if (remaining > 0) keepNewcomers(selection, walk, remaining);
+    if (remaining > 0) keepNewcomers(selection, walk, remaining, now);
     remaining -= before - selection.roster.newChunks;
   }
 }

@@ -4,6 +4,7 @@ import type { FailedFilter } from '../../model/status.ts';
 import { type DlqQuery, FilterContradiction } from '../../upstream/api.ts';
 import { type Aggregate, addTo, addUnreadable, type Breakdown, createAggregate } from './aggregate.ts';
 import type { EnteredLog } from './entered-log.ts';
+import { type EnteredHosts, hostOfDestination } from './hosts.ts';
 import type { Roster } from './roster.ts';
 
 export const LEFT_REASONS = ['expired', 'removed', 'unknown'] as const;
@@ -46,6 +47,8 @@ export interface Selection {
   walks: number;
   /** Log of new entries. Undefined for filters, and if new entries are not logged. */
   readonly log: EnteredLog | undefined;
+  /** Counts of new entries by host; undefined for filters. */
+  readonly hosts: EnteredHosts | undefined;
   failure: FailedFilter | undefined;
   /** Whether rows contradicted the filter, and no complete read has succeeded since. The filter is then not shown. */
   isContradicted: boolean;
@@ -118,7 +121,7 @@ export function dropWalk(selection: Selection, id: WalkId): void {
  * `wasMissed`: whether a read for new entries should have found the entry.
  */
 export function addWalked(
-  { roster, walk, log, isCounted }: Selection,
+  { roster, walk, log, hosts, isCounted }: Selection,
   id: WalkId,
   entries: readonly DlqEntry[],
   now: number,
@@ -134,6 +137,7 @@ export function addWalked(
     if (seen !== 'first') continue;
     first += 1;
     if (isCounted) log?.found(id, entry);
+    if (isCounted && hosts) roster.countName(id, hostOfDestination(entry), 1);
     if (wasMissed(entry)) walk.missed += 1;
   }
   return first;
@@ -141,7 +145,7 @@ export function addWalked(
 
 /** Adds the result of a read for new entries and returns how many are new. `now`: ms since the Unix epoch. */
 export function addNew(selection: Selection, entries: readonly DlqEntry[], now: number): number {
-  const { roster, walk, shown, ambiguity, log } = selection;
+  const { roster, walk, shown, ambiguity, log, hosts, isCounted } = selection;
   let first = 0;
   for (const entry of entries) {
     const id = hash64(entry.id);
@@ -150,7 +154,12 @@ export function addNew(selection: Selection, entries: readonly DlqEntry[], now: 
     if (walk && (seen === 'first' || seen === 'known')) addTo(walk.found, entry, since, now);
     if (seen !== 'first' && seen !== 'kept') continue;
     first += 1;
-    if (selection.isCounted) log?.entered(id, entry);
+    if (isCounted) log?.entered(id, entry);
+    if (isCounted && hosts) {
+      const host = hostOfDestination(entry);
+      hosts.add(host, now);
+      if (seen === 'kept') roster.countName(id, host, -1);
+    }
     if (!shown) continue;
     addTo(shown, entry, since, now);
     // An entry older than the ambiguous read is assumed to be one of its unreadable rows.
@@ -173,11 +182,15 @@ function countEntered(selection: Selection, entered: number): void {
   selection.isTouched = true;
 }
 
-/** Keeps and counts the newcomers in up to `maxChunks` chunks of the roster. */
-export function keepNewcomers(selection: Selection, id: WalkId, maxChunks: number): void {
+/** Keeps and counts the newcomers in up to `maxChunks` chunks of the roster. `now`: ms since the Unix epoch. */
+export function keepNewcomers(selection: Selection, id: WalkId, maxChunks: number, now: number): void {
   if (selection.walk?.id !== id) return;
-  const { roster, log, isCounted } = selection;
-  countEntered(selection, roster.keepNewcomers(maxChunks, log && isCounted ? id => log.entered(id) : undefined));
+  const { roster, log, hosts, isCounted } = selection;
+  const onKept = log && isCounted ? (id: bigint) => log.entered(id) : undefined;
+  countEntered(
+    selection,
+    roster.keepNewcomers(maxChunks, onKept, (host, entries) => hosts?.add(host, now, entries)),
+  );
 }
 
 /**
@@ -191,7 +204,7 @@ export function endWalk(
 ): number {
   const { walk, left } = selection;
   if (walk?.id !== id) return 0;
-  keepNewcomers(selection, id, Number.POSITIVE_INFINITY);
+  keepNewcomers(selection, id, Number.POSITIVE_INFINITY, serviceNow);
   const { rejected } = walk;
   let removed = 0;
   const entries = selection.roster.removeUnmarked(

@@ -3,6 +3,7 @@ import { boundText, pathAddress } from '../../kit/text.ts';
 import type { DeliveryEvent } from '../../model/message.ts';
 import { OTHER } from '../cap.ts';
 import type { Routes } from '../routes.ts';
+import { createTallies, type Stored } from '../tallies.ts';
 import { createDestinationTally, type DestinationTally } from './tally.ts';
 
 export const DESTINATIONS = ['none', 'host', 'route', 'workflowUrl', 'topic', 'queue', 'label', 'schedule'] as const;
@@ -28,113 +29,18 @@ export function destinationReader(option: DestinationOption, routes: Routes): (e
   return event => boundText(event[option] ?? NONE, MAX_LENGTH);
 }
 
-/** Idle time after which a destination may lose its place to another one (ms). */
-const IDLE_AFTER = 86_400_000;
-const CHECK_EVERY = 60_000;
-/** Time for which a destination without a place keeps its tally, so that it can resume (ms). */
-const KEPT_FOR = 30 * IDLE_AFTER;
+export type StoredTally = Stored<DestinationTally>;
 
-export interface Counted {
-  readonly row: string;
-  readonly tally: DestinationTally;
-  /** Time of the destination's latest event (ms since the Unix epoch). */
-  heard: number;
-  /** Copy of the tally, as last shown; undefined if the tally has changed since. */
-  copy: DestinationTally | undefined;
-}
-
-/** Tallies by destination. At most `max` destinations have their own; all others count towards the remainder. */
+/** Tallies by destination. */
 export type Destinations = ReturnType<typeof createDestinations>;
 
-export interface StoredTally extends DestinationTally {
-  readonly heard: number;
-}
-
-const MAX_BEYOND = 10_000;
-
-/** Creates tallies by destination. `stored`: rows of an earlier process. */
-export function createDestinations(option: DestinationOption, max: number, stored: ReadonlyMap<string, StoredTally>) {
-  const all = new Map<string, Counted>();
-  const placed = new Map<string, Counted>();
-  const beyond = new Set<string>();
-  const create = (name: string, tally: DestinationTally, heard: number): Counted => {
-    const counted = { row: `destination/${option}/${name}`, tally, heard, copy: undefined };
-    all.set(name, counted);
-    return counted;
-  };
-  for (const [name, { heard, ...tally }] of [...stored].sort(([, a], [, b]) => b.heard - a.heard)) {
-    const counted = create(name, tally, heard);
-    if (own() < max || name === OTHER) placed.set(name, counted);
-  }
-  // Expose this tally from the start, so that sums over destinations exist before the first event.
-  place(option === 'none' ? NONE : OTHER);
-
-  function own(): number {
-    return placed.size - Number(placed.has(OTHER));
-  }
-
-  function place(name: string): Counted {
-    const counted = all.get(name) ?? create(name, createDestinationTally(), 0);
-    placed.set(name, counted);
-    return counted;
-  }
-
-  let nextCheck = Number.NEGATIVE_INFINITY;
-
-  /** Returns whether a place is free. If necessary, frees the place of the destination that has been idle longest. */
-  function makePlace(time: number): boolean {
-    if (own() < max) return true;
-    if (time < nextCheck) return false;
-    const [idlest] = [...placed]
-      .filter(([name, { heard }]) => name !== OTHER && time - heard >= IDLE_AFTER)
-      .sort(([, a], [, b]) => a.heard - b.heard);
-    if (idlest) placed.delete(idlest[0]);
-    else nextCheck = time + CHECK_EVERY;
-    return idlest !== undefined;
-  }
-
-  function find(destination: string, time: number): Counted {
-    const known = placed.get(destination);
-    if (known) return known;
-    // A destination named `__other__` is merged into the remainder.
-    if (destination === OTHER) return place(OTHER);
-    if (makePlace(time)) {
-      beyond.delete(destination);
-      return place(destination);
-    }
-    if (beyond.size < MAX_BEYOND) beyond.add(destination);
-    return place(OTHER);
-  }
-
-  return {
-    /** Returns copies of all tallies with a place, including the remainder. */
-    copies: (): ReadonlyMap<string, DestinationTally> =>
-      new Map(
-        [...placed].map(([name, counted]) => {
-          counted.copy ??= structuredClone(counted.tally);
-          return [name, counted.copy];
-        }),
-      ),
-    /** Number of names without a place, at most `MAX_BEYOND`. */
-    get beyond(): number {
-      return beyond.size;
+export const createDestinations = (option: DestinationOption, max: number, stored: ReadonlyMap<string, StoredTally>) =>
+  createTallies(
+    {
+      prefix: `destination/${option}/`,
+      max,
+      first: option === 'none' ? NONE : OTHER,
+      create: createDestinationTally,
     },
-    of(destination: string, time: number): Counted {
-      const counted = find(destination, time);
-      // Invalidate the copy, because the caller changes the tally.
-      counted.copy = undefined;
-      if (time > counted.heard) counted.heard = time;
-      return counted;
-    },
-    /** Deletes destinations that have no place and have had no events for a month. Returns the keys of their rows. */
-    evict(now: number): string[] {
-      const old = [...all].filter(([name, { heard }]) => !placed.has(name) && now - heard > KEPT_FOR);
-      for (const [name] of old) all.delete(name);
-      return old.map(([, { row }]) => row);
-    },
-    stored(name: string): StoredTally | undefined {
-      const counted = all.get(name);
-      return counted && { ...counted.tally, heard: counted.heard };
-    },
-  };
-}
+    stored,
+  );

@@ -105,12 +105,20 @@ it.each<[Partial<Dialect>]>([
   const agent = await createAgent(emulator);
   const since = new Map<string, number>();
   const firstWalk = new Map<string, number>();
+  const ends: Record<string, number> = { success: 0, fail: 0, canceled: 0 };
   let [walks, ended, killed, least] = [0, 0, 0, Number.POSITIVE_INFINITY];
   /** Records a completed walk. Returns its time and the callbacks in progress. */
   function look() {
     const [now, current] = [emulator.clock.now(), inProgress(emulator)];
     walks += 1;
-    for (const id of since.keys()) if (!current.includes(id) && since.delete(id)) ended += 1;
+    for (const id of since.keys()) {
+      if (current.includes(id)) continue;
+      since.delete(id);
+      ended += 1;
+      const row = emulator.state.dlqRows().find(({ dlqId }) => dlqId === id);
+      const end = row?.failureCallbackInfo?.state.replace('CALLBACK_', '').toLowerCase();
+      if (end) ends[end] = (ends[end] ?? 0) + 1;
+    }
     for (const id of current) {
       if (!since.has(id)) firstWalk.set(id, walks);
       since.set(id, since.get(id) ?? now);
@@ -138,7 +146,9 @@ it.each<[Partial<Dialect>]>([
     ]);
     expect(suspectedCallbacks(tracked)).toBe([...since.values()].filter(first => now - first > LONG).length);
     expect(callbacks?.in_progress).toBe(dialect.dlqWorkflows === 'included' ? current.length : undefined);
-    expect(await agent.rows()).toHaveLength(since.size + 1);
+    expect(agent.facts()?.endedCallbacks).toEqual(ends);
+    const rows = await agent.rows();
+    expect(rows.filter(key => !key.endsWith('-ended'))).toHaveLength(since.size + 1);
     emulator.clock.advance(EVERY);
   }
   expect(ended).toBeGreaterThan(3);
