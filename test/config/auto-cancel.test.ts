@@ -128,6 +128,17 @@ it('warns, except in mode plan, if cancels would use the reading token because a
   expect(load(acting('plan'), accounts).warnings).toEqual([]);
 });
 
+it('accepts names and kinds of built-in alerts in pauseWhileAlerts, if they are sent', () => {
+  const paused = (names: string, builtin: string) => {
+    const alerts = `alerts: { enabled: true, builtin: ${builtin} }\n`;
+    return load(`  pauseWhileAlerts: ${names}`, ACCOUNT + alerts).config.autoCancel.pauseWhileAlerts;
+  };
+  expect(paused('[DeliveryBlind, data_stale]', '{}')).toEqual(['DeliveryBlind', 'data_stale']);
+  expect(() => paused('[data_stale]', '{ disable: [data_stale] }')).toThrow('there is no alert called data_stale');
+  expect(() => paused('[dlq_old]', '{}')).toThrow('there is no alert called dlq_old');
+  expect(paused('[dlq_old]', '{ enable: [dlq_old] }')).toEqual(['dlq_old']);
+});
+
 it('warns about an alert in pauseWhileAlerts that can never fire for an account of an acting rule', () => {
   const warnings = (rules: string, labels = '') => {
     const off = ', actionToken: { env: ACTION_TOKEN }, collect: { flowControl: { enabled: false } }';

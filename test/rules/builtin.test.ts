@@ -296,6 +296,17 @@ describe('built-in alerts', () => {
     expect([subjects.length, subjects[0], subjects.at(-1)]).toEqual([101, 'b0', '__other__']);
   });
 
+  it('an alert about subjects over the limit does not fire for findings of lower severity than that of the kind', async () => {
+    const { run, problems } = await setUp();
+    const keys = Array.from({ length: 120 }, (_, n) => ({
+      subject: `k${n}`,
+      text: 'Paused.',
+      severity: 'info' as const,
+    }));
+    expect(await run({ paused_with_backlog: keys }, MINUTE)).toBe('');
+    expect(problems()).toHaveLength(101);
+  });
+
   it('only alerts on shares and on growth keep firing for more than two minutes after their last finding', () => {
     const lasting = [...ACCOUNT_CHECKS, ...AGENT_CHECKS].filter(check => check.keepFiringFor > 2 * MINUTE);
     expect([...new Set(lasting.map(({ kind }) => kind))].sort()).toEqual([
