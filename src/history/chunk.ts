@@ -2,7 +2,7 @@ import { deflateSync, inflateSync } from 'node:zlib';
 import type { Point } from '../model/history.ts';
 import { MAX_GAP } from './points.ts';
 
-/** Samples of an hour or of a part of it. Times are in milliseconds since the Unix epoch. */
+/** Samples of an hour or of a part of it, or hourly values. Times are in milliseconds since the Unix epoch. */
 export interface Chunk {
   readonly times: readonly number[];
   /** One value per time in each series; NaN if missing. */
@@ -11,6 +11,7 @@ export interface Chunk {
 
 /** Maximum size of a decompressed row (bytes), because a stored row may be damaged. */
 const MAX_SIZE = 2 ** 25;
+/** Maximum number of samples of an hour. */
 const MAX_SAMPLES = 60;
 
 /** Encodes a chunk as deflated JSON, with null for missing values. Older versions require `step`. */
@@ -27,10 +28,10 @@ function valuesOf(values: unknown, length: number): number[] {
 }
 
 /** Decodes a chunk. Throws if the text does not come from `encodeChunk`. Earlier versions omitted samples of old hours. */
-export function decodeChunk(text: string): Chunk {
+export function decodeChunk(text: string, most = MAX_SAMPLES): Chunk {
   const bytes = inflateSync(Buffer.from(text, 'base64'), { maxOutputLength: MAX_SIZE });
   const { times, series } = JSON.parse(bytes.toString()) as { [Key in keyof Chunk]: unknown };
-  const isSound = Array.isArray(times) && times.length > 0 && times.length <= MAX_SAMPLES && Array.isArray(series);
+  const isSound = Array.isArray(times) && times.length > 0 && times.length <= most && Array.isArray(series);
   if (!isSound) throw new Error('not an hour');
   if (times.some((at, index) => !Number.isFinite(at) || at <= times[index - 1])) throw new Error('not a time');
   return {

@@ -3,11 +3,15 @@ import type { Point } from '../model/history.ts';
 /** Longest time between two samples that is not a gap (ms): two samples may be late, or one missing. */
 export const MAX_GAP = 150_000;
 
+/** Appends later points of a series. */
+export function join(points: readonly Point[], [next, ...rest]: readonly Point[]): readonly Point[] {
+  if (!next) return points;
+  const { at, value, isAfterGap = false } = next;
+  return [...points, { at, value, isAfterGap: isAfterGap || at - (points.at(-1)?.at ?? at) > MAX_GAP }, ...rest];
+}
+
 /** Appends the current value of a series to its recorded points. */
-export const upTo = (points: readonly Point[], { at, value }: Omit<Point, 'isAfterGap'>): readonly Point[] => [
-  ...points,
-  { at, value, isAfterGap: at - (points.at(-1)?.at ?? at) > MAX_GAP },
-];
+export const upTo = (points: readonly Point[], now: Omit<Point, 'isAfterGap'>): readonly Point[] => join(points, [now]);
 
 /** Returns the points from `from` until `to` (ms since the Unix epoch). */
 export const between = (points: readonly Point[], from: number, to: number): readonly Point[] =>

@@ -3,9 +3,10 @@ import { createYielder } from '../kit/yielder.ts';
 import type { Change } from '../model/change.ts';
 import type { AccountHistory, Point, RecordedSeries } from '../model/history.ts';
 import { type Chunk, encodeChunk, type OpenChunk, openChunk, pick, pickSeries, pointsOf } from './chunk.ts';
-import { MAX_GAP } from './points.ts';
+import { type HourlyValues, Hours } from './hours.ts';
+import { join as joinPoints, MAX_GAP } from './points.ts';
 import { ALWAYS, HOUR } from './recent.ts';
-import { createHistoryRows, type HistoryRows, type RowsDeps } from './rows.ts';
+import { createHistoryRows, type HistoryRows, HOURLY, type RowsDeps } from './rows.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
 
 export interface HistoryLimits {
@@ -38,9 +39,17 @@ const CLOCK_STEPPED = '!stepped';
 const minuteOf = (at: number) => Math.floor(at / SAMPLE_EVERY);
 const hourOf = (at: number) => Math.floor(at / HOUR);
 
+/** What a sample adds, except values. */
+interface SampleOptions {
+  /** Series that are only in memory. */
+  readonly unstored?: ReadonlySet<string>;
+  /** Returns the values for windows of hours and days; called once an hour, and again while it returns none. */
+  hourly?(): HourlyValues;
+}
+
 /**
- * Records and reads samples of an account. Memory contains all series of the last 90 minutes, and watched series of longer windows.
- * Hours count from the Unix epoch.
+ * Records and reads samples of an account. Memory contains all series of the last 90 minutes, watched series of longer windows, and
+ * hourly values of three days. Hours count from the Unix epoch.
  */
 export class Recorder implements AccountHistory {
   readonly #deps: RecorderDeps;
@@ -52,6 +61,7 @@ export class Recorder implements AccountHistory {
   #latest = openChunk();
   /** Length of the longest window (ms), and the series that windows need. */
   #watched: { readonly over: number; readonly isWatched: IsWanted } = { over: 0, isWatched: () => false };
+  #hours = new Hours();
   /** The current hour and the first one with all series at the last call of `#trim`. */
   #trimmed = '';
   /** Difference between wall time and monotonic time when the clock was last read. */
@@ -75,16 +85,21 @@ export class Recorder implements AccountHistory {
     const recorder = new Recorder(deps);
     const now = deps.clock.now();
     await recorder.#load(hourOf(now - SPAN), hourOf(now), () => true);
+    recorder.#hours = new Hours(await recorder.#rows.load(HOURLY));
     return recorder;
   }
 
   /**
-   * Adds a sample with one value per series, at most once a minute. Committing `unsaved` stores it, except the series in `unstored`,
-   * which are only in memory. Never rejects. Do not call it concurrently.
+   * Adds a sample with one value per series, at most once a minute. Committing `unsaved` stores it. Never rejects, unless `hourly`
+   * throws. Do not call it concurrently.
    */
-  async sample(values: ReadonlyMap<string, number>, unstored: ReadonlySet<string> = new Set()): Promise<void> {
+  async sample(
+    values: ReadonlyMap<string, number>,
+    { unstored = new Set(), hourly }: SampleOptions = {},
+  ): Promise<void> {
     const { account, log } = this.#deps;
     const at = this.#readClock();
+    if (this.#isStepped) this.#hours.clear();
     try {
       await this.#record(at, values, unstored);
       this.#isFailing = false;
@@ -92,6 +107,7 @@ export class Recorder implements AccountHistory {
       if (!this.#isFailing) log.warn({ account, error: String(error) }, 'failed to read history; it may have a gap');
       this.#isFailing = true;
     }
+    if (hourly) this.#addHour(at, hourly);
   }
 
   /** Adds values for windows shorter than `SHORT`, which stay in memory for a few minutes. */
@@ -130,12 +146,19 @@ export class Recorder implements AccountHistory {
     const fine = to - from < SHORT ? this.#latest.chunk() : undefined;
     const known = Math.max(from, this.#steppedAt);
     const chunks = fine?.series.has(series) ? [fine] : this.#since(known - MAX_GAP);
+    if (!chunks.some(each => each.series.has(series))) return [];
     return pointsOf(chunks, series, known, to).filter(({ at }) => at >= this.#steppedAt);
   }
 
   recent(series: string, over: number): readonly Point[] {
     const now = this.#deps.clock.now();
-    return this.points(series, now - over, now);
+    const hours = over > ALWAYS ? this.#hours.points(series, now - over, this.#steppedAt) : [];
+    const last = hours.at(-1)?.at;
+    if (last === undefined) return this.points(series, now - over, now);
+    return joinPoints(
+      hours,
+      this.points(series, last, now).filter(({ at }) => at > last),
+    );
   }
 
   async read({ from, to, families }: Parameters<AccountHistory['read']>[0]): Promise<RecordedSeries> {
@@ -164,6 +187,14 @@ export class Recorder implements AccountHistory {
       this.#steppedAt = at;
     }
     return at;
+  }
+
+  #addHour(at: number, hourly: () => HourlyValues): void {
+    if (!this.#hours.isDue(at)) return;
+    const values = hourly();
+    if (values.counters.size + values.gauges.size === 0) return;
+    this.#hours.add(at, values, (series, from) => this.points(series, from, at));
+    this.#rows.set(HOURLY, encodeChunk(this.#hours.chunk()));
   }
 
   #get(hour: number): Chunk | undefined {

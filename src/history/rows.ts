@@ -2,6 +2,7 @@ import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
 import type { Store } from '../store/store.ts';
 import { type Chunk, decodeChunk } from './chunk.ts';
+import { MAX_HOURS } from './hours.ts';
 
 /** Stored hours of an account, with uncommitted changes. Hours count from the Unix epoch. */
 export type HistoryRows = ReturnType<typeof createHistoryRows>;
@@ -14,7 +15,10 @@ export interface RowsDeps {
 
 const PREFIX = 'history/';
 const KEY = /^history\/(\d{8})$/;
-const keyOf = (hour: number) => `${PREFIX}${String(hour).padStart(8, '0')}`;
+/** Row of the hourly values, which are independent of the limits for samples. */
+export const HOURLY = 'hourly';
+type Row = number | typeof HOURLY;
+const keyOf = (row: Row) => PREFIX + (row === HOURLY ? row : String(row).padStart(8, '0'));
 
 export function createHistoryRows({ account, store, log }: RowsDeps) {
   const unsaved = new Map<string, string | null>();
@@ -27,11 +31,11 @@ export function createHistoryRows({ account, store, log }: RowsDeps) {
 
   return {
     /** Returns undefined for a missing or damaged row. Logs damage once. Rejects with StoreError. */
-    async load(hour: number): Promise<Chunk | undefined> {
-      const key = keyOf(hour);
+    async load(row: Row): Promise<Chunk | undefined> {
+      const key = keyOf(row);
       const found = await text(key);
       try {
-        return found === undefined ? undefined : decodeChunk(found);
+        return found === undefined ? undefined : decodeChunk(found, row === HOURLY ? MAX_HOURS : undefined);
       } catch (error) {
         if (!isDamageLogged) log.warn({ account, key, error: String(error) }, 'damaged history row skipped');
         isDamageLogged = true;
@@ -50,7 +54,7 @@ export function createHistoryRows({ account, store, log }: RowsDeps) {
       return known;
     },
     /** Null deletes the row. */
-    set: (hour: number, value: string | null): void => void unsaved.set(keyOf(hour), value),
+    set: (row: Row, value: string | null): void => void unsaved.set(keyOf(row), value),
     unsaved: (): readonly Change[] => [...unsaved].map(([key, value]) => ({ key, value })),
     saved(changes: readonly Change[]): void {
       for (const { key, value } of changes) if (unsaved.get(key) === value) unsaved.delete(key);

@@ -25,6 +25,7 @@ export interface AccountHistory {
   /**
    * Returns the values of one series in the last `over` milliseconds, oldest first, preceded by the previous value unless a gap
    * follows it. Values before a change of the wall clock are omitted. Reads from memory, which contains at least the last 90 minutes.
+   * Of counters for longer windows, it has one value an hour for three days; the first one is up to two hours before the window.
    */
   recent(series: string, over: number): readonly Point[];
 }

@@ -80,7 +80,7 @@ export function createSampling(account: RecordedAccount, deps: SamplingDeps) {
     try {
       const { values, unstored } = selection();
       const charted = sampleOf(recorded, sources);
-      await history.sample(new Map([...values, ...charted]), unstored.difference(charted));
+      await history.sample(new Map([...values, ...charted]), { unstored: unstored.difference(charted) });
     } catch (error) {
       log.error({ account: name, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
     }

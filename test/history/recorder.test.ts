@@ -303,7 +303,7 @@ describe('retention', () => {
         ['x_total', 1],
         [large, 2],
       ]),
-      new Set([large]),
+      { unstored: new Set([large]) },
     );
     await scene.save();
     const values = () => ['x_total', large].map(name => scene.recorder.recent(name, HOUR)[0]?.value);

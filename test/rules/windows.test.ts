@@ -99,7 +99,7 @@ function setUp(first: readonly object[]) {
       /** Records a sample and commits it, as a save of the account does. */
       async sample() {
         const { values, unstored } = selection();
-        await history.sample(values, unstored);
+        await history.sample(values, { unstored });
         const changes = history.unsaved();
         await store.commit('a', changes);
         history.saved(changes);
@@ -309,7 +309,7 @@ describe('windows', () => {
     for (let minute = 0; minute < 6; minute += 1) {
       await clock.advance(MINUTE);
       const { values, unstored } = selection();
-      await first.history.sample(values, unstored);
+      await first.history.sample(values, { unstored });
     }
     await store.commit('a', first.history.unsaved());
     const resultOf = ({ evidence }: typeof first) => {
