@@ -135,10 +135,10 @@ export class RunningAccount implements Tenant {
     account.autoCancelFailure = failure;
     this.describe(prepared);
     const numbers = this.#autoCancel?.own.numbers;
-    const check = () => checkAccount(checkInputAt({ account, settings, autoCancel: numbers }, base.clock.now()));
-    await alerting.evaluate(account, this.#sources, check);
+    const checkInput = () => checkInputAt({ account, settings, autoCancel: numbers }, base.clock.now());
+    await alerting.evaluate(account, this.#sources, () => checkAccount(checkInput()));
     const sources = [...this.#sources, ...alerting.sourcesOf(this.name)];
-    this.#sample = createSampling(account, { ...base, config, sources });
+    this.#sample = createSampling(account, { ...base, config, sources, checkInput });
     if (failure) throw failure;
     this.#configured = prepared;
   }

@@ -199,13 +199,19 @@ export function createAccountMeter(
 
 const truth = (value: boolean | undefined) => (value === undefined ? undefined : Number(value));
 
-export function statusSamples({ up, collectors }: AccountStatus): readonly [Family, readonly Sample[]][] {
+/** Whether events are read and stored as they happen; undefined if they are not read at all. */
+export function isCounting({ collectors }: Pick<AccountStatus, 'collectors'>): boolean | undefined {
+  const events = collectors.find(({ collector }) => collector === 'events');
+  const tail = events?.rounds.find(({ round }) => round === 'tail');
+  return events && tail?.success === true && tail.dataAt !== undefined && !tail.stale;
+}
+
+export function statusSamples(status: AccountStatus): readonly [Family, readonly Sample[]][] {
+  const { up, collectors } = status;
+  const counting = isCounting(status);
   const rounds = collectors.flatMap(({ collector, rounds }) =>
     rounds.map(status => ({ labels: { collector, round: status.round }, status })),
   );
-  const events = collectors.find(({ collector }) => collector === 'events');
-  const tail = events?.rounds.find(({ round }) => round === 'tail');
-  const isCounting = tail?.success === true && tail.dataAt !== undefined && !tail.stale;
   const each = (family: Family, pick: (status: RoundStatus) => number | undefined): [Family, Sample[]] => [
     family,
     rounds.flatMap(({ labels, status }) => {
@@ -215,7 +221,7 @@ export function statusSamples({ up, collectors }: AccountStatus): readonly [Fami
   ];
   return [
     [ownFamilies.up, [{ labels: {}, value: Number(up) }]],
-    [ownFamilies.counting, events ? [{ labels: {}, value: Number(isCounting) }] : []],
+    [ownFamilies.counting, counting === undefined ? [] : [{ labels: {}, value: Number(counting) }]],
     each(ownFamilies.success, status => truth(status.success)),
     each(ownFamilies.duration, status => status.durationSeconds),
     each(ownFamilies.dataTimestamp, status => (status.dataAt === undefined ? undefined : status.dataAt / 1000)),

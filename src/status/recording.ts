@@ -1,12 +1,16 @@
 import { breakdownFamilies, families as dlq, filterFamilies } from '../collectors/dlq/families.ts';
 import { events } from '../collectors/events/events.ts';
 import { flowControl } from '../collectors/flow-control/flow-control.ts';
+import type { ShownFacts } from '../collectors/index.ts';
 import type { Recorder } from '../history/recorder.ts';
 import { type Recorded, sampleOf } from '../history/sampling.ts';
+import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
+import type { CheckInput } from '../rules/checks/account.ts';
+import { createRecordedForChecks } from '../rules/checks/recorded.ts';
 import { createAlertFacts, type RuledAccount } from '../rules/facts.ts';
 import { type AlertsOptions, isAbout } from '../rules/options.ts';
 import { createSelection, windowsOf } from '../rules/windows.ts';
@@ -45,6 +49,7 @@ export const recorded: readonly Recorded[] = [
   { family: ownFamilies.listsMissing },
   { family: ownFamilies.budgetRemaining },
   { family: ownFamilies.up },
+  { family: ownFamilies.counting },
   { family: ownFamilies.tokenRejected },
   { family: autoCancelFamilies.candidates },
   { family: autoCancelFamilies.actions },
@@ -52,6 +57,7 @@ export const recorded: readonly Recorded[] = [
 
 interface RecordedAccount extends RuledAccount {
   readonly history: Recorder;
+  readonly shown: () => ShownFacts;
 }
 
 interface SamplingDeps {
@@ -59,6 +65,9 @@ interface SamplingDeps {
   /** Metric sources of the account, including auto-cancel and alerts. */
   readonly sources: readonly Source[];
   readonly log: Log;
+  readonly clock: Pick<Clock, 'now'>;
+  /** Returns the input of the account's checks. */
+  checkInput(): CheckInput;
 }
 
 const MEGABYTE = 1_000_000;
@@ -71,16 +80,21 @@ export const historyLimits = ({ keep, maxMB }: StoreOptions['history'], accounts
 
 /** Returns a function that adds a sample to the account's history. It never rejects. */
 export function createSampling(account: RecordedAccount, deps: SamplingDeps) {
-  const { config, sources, log } = deps;
+  const { config, sources, log, clock, checkInput } = deps;
   const { name, history } = account;
   const { enabled, rules } = config.alerts;
   const windows = rules.flatMap(({ when }) => (enabled && isAbout(when, name) ? windowsOf(when) : []));
   const selection = createSelection(windows, createAlertFacts(account, sources));
+  const forChecks = createRecordedForChecks();
   return async (): Promise<void> => {
     try {
       const { values, unstored } = selection();
       const charted = sampleOf(recorded, sources);
-      await history.sample(new Map([...values, ...charted]), { unstored: unstored.difference(charted) });
+      const attempts = forChecks.attempts(account.shown().events?.committed, clock.now());
+      await history.sample(new Map([...attempts, ...values, ...charted]), {
+        unstored: new Set([...unstored, ...[...attempts.keys()].filter(name => !values.has(name))]).difference(charted),
+        hourly: () => forChecks.hourly(checkInput()),
+      });
     } catch (error) {
       log.error({ account: name, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
     }

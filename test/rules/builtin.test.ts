@@ -311,6 +311,7 @@ describe('built-in alerts', () => {
     const lasting = [...ACCOUNT_CHECKS, ...AGENT_CHECKS].filter(check => check.keepFiringFor > 2 * MINUTE);
     expect([...new Set(lasting.map(({ kind }) => kind))].sort()).toEqual([
       'callbacks_failing',
+      'destination_failing',
       'dlq_growing',
       'messages_failing',
       'messages_failing_slowly',

@@ -146,8 +146,12 @@ it('a failed sample is logged as a bug', async () => {
     JSON.stringify({ accounts: [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: 'x' }] }),
     'x.yaml',
   );
-  const account = { name: 'a', history: { sample: () => Promise.reject(new Error('a bug')) } } as unknown as Account;
-  await createSampling(account, { config, sources: [], log })();
+  const history = { sample: () => Promise.reject(new Error('a bug')) };
+  const account = { name: 'a', history, shown: () => ({}) } as unknown as Account;
+  const checkInput = () => {
+    throw new Error('not called');
+  };
+  await createSampling(account, { config, sources: [], log, clock: createManualClock(), checkInput })();
   expect(log.lines.map(({ message }) => message)).toEqual(['bug']);
 });
 

@@ -32,10 +32,6 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     problems: {
       'warning dlq_old': [0, OLD],
       'critical dlq_expiring': [0, EXPIRING],
-      'warning messages_failing_slowly': [
-        10,
-        /^\d+ of the \d+ messages that ended in \d+ min( \d+ s)? failed: [\d.]+ % \(the objective allows 1 %\)\.$/,
-      ],
       'critical messages_late': [10, LATE],
       // The queue is large, so growth by a fifth or by 50 entries takes a while.
       'warning dlq_growing': [

@@ -10,7 +10,7 @@ import {
 } from '../../collectors/index.ts';
 import { createRecentChanges, type RecentChanges } from '../../history/recent.ts';
 import type { Objectives } from '../../metrics/objectives.ts';
-import type { AccountMeter } from '../../metrics/own.ts';
+import { type AccountMeter, isCounting } from '../../metrics/own.ts';
 import type { AccountHistory } from '../../model/history.ts';
 import type { AutoCancelNumbers } from '../../model/journal.ts';
 import type { AccountStatus } from '../../model/status.ts';
@@ -59,6 +59,8 @@ export interface CheckInput extends CheckedAccount {
   readonly changes: RecentChanges;
   readonly rounds: readonly CheckedRound[];
   readonly dataOf: (collector: string) => DataStatus;
+  /** Whether events are read and stored as they happen; undefined if they are not read at all. */
+  readonly isCounting: boolean | undefined;
   readonly events: ReturnType<typeof eventTotals>;
   readonly keys: readonly TrackedKey[];
   readonly schedules: readonly CheckedSchedule[];
@@ -103,6 +105,7 @@ export function checkInputOf(account: CheckedAccount): CheckInput {
     changes: createRecentChanges(account, now),
     rounds: roundsOf(status),
     dataOf: collector => dataStatusOf(status, collector),
+    isCounting: isCounting(status),
     events: eventTotals(shown.events?.committed),
     keys: largestKeys(shown.flow_control?.now),
     schedules: schedulesOf(shown.events),

@@ -2,10 +2,26 @@ import { dlqFamilies } from '../../collectors/index.ts';
 import { between, min, upTo } from '../../history/points.ts';
 import { HOUR } from '../../history/recent.ts';
 import { durationTexts, MINUTE } from '../../kit/duration.ts';
-import { CALLBACKS_FAILED, DLQ_AT_ONCE, DLQ_BY_THE_HOUR, DLQ_EXPIRING, DLQ_FULL } from '../../metrics/thresholds.ts';
+import {
+  CALLBACKS_FAILED,
+  DLQ_AT_ONCE,
+  DLQ_BY_SIX_HOURS,
+  DLQ_BY_THE_HOUR,
+  DLQ_EXPIRING,
+  DLQ_FULL,
+  RETENTION_EXCEEDED,
+} from '../../metrics/thresholds.ts';
 import type { Point } from '../../model/history.ts';
 import type { CheckInput } from './account.ts';
-import { type AccountCheck, checksOf, isMoreBy, KEEP_FIRING_FOR, toAgentTime, UNKNOWN } from './check.ts';
+import {
+  type AccountCheck,
+  checksOf,
+  type Findings,
+  isMoreBy,
+  KEEP_FIRING_FOR,
+  toAgentTime,
+  UNKNOWN,
+} from './check.ts';
 import { clockTime, count, durationText, plural, share, within } from './words.ts';
 
 const defineCheck = checksOf('dlq');
@@ -30,30 +46,65 @@ function largestKind(input: CheckInput): string {
 
 /** Window of the size before a growth (minutes). A queue that a job drains every hour reaches its maximum within this window. */
 const BEFORE = { from: 90, to: 10 } as const;
-/** Window of the size an hour ago, and time for which a size must last to count (minutes). */
-const HOUR_AGO = { from: 75, to: 60 } as const;
-const SETTLED = 15;
+/** Time for which a size must last to count. */
+const SETTLED_FOR = 15 * MINUTE;
+/** Hourly series: the highest size in the last hour that lasted for `SETTLED_FOR`. */
+export const SETTLED = '!dlq_settled';
+const DAY = 24 * HOUR;
 
-/** Returns the size that lasted for `SETTLED` until `at`; undefined if it is unknown. */
-const settledAt = (points: readonly Point[], at: number) => min(between(points, at - SETTLED * MINUTE, at));
+/** Returns the size that lasted for `SETTLED_FOR` until `at`; undefined if it is unknown. */
+const settledAt = (points: readonly Point[], at: number) => min(between(points, at - SETTLED_FOR, at));
 
-/** Returns the highest size an hour ago that lasted for `SETTLED`; undefined if it is unknown. */
-function settledHourAgo(points: readonly Point[], now: number): number | undefined {
-  const sizes = between(points, now - HOUR_AGO.from * MINUTE, now - HOUR_AGO.to * MINUTE).flatMap(
-    ({ at }) => settledAt(points, at) ?? [],
-  );
+/** Returns the highest settled size of a part of the last 75 minutes; undefined if it is unknown. */
+export function highestSettled({ recent }: Pick<CheckInput, 'recent'>, from: number, to: number): number | undefined {
+  const points = recent(dlqFamilies.messages.name, BEFORE.from * MINUTE);
+  const sizes = between(points, from, to).flatMap(({ at }) => settledAt(points, at) ?? []);
   return sizes.length === 0 ? undefined : Math.max(...sizes);
 }
 
 /**
- * Returns the growth of the queue and its duration. A queue that is drained and refilled is a sawtooth curve, as is any queue,
- * because removals appear only after the next complete walk. It grows only while it exceeds the maximum of the previous 80
- * minutes, or the first point of a shorter history. Growth over an hour compares sizes that lasted for 15 minutes.
+ * Returns the highest settled size between four hours and one hour ago, so that a queue that is retried in bulk and fills again does
+ * not count as growing. Without it, returns the last known one of the day.
  */
-function growth(
-  { recent, now }: CheckInput,
-  messages: number,
-): { by: number; overSeconds: number } | 'none' | 'unknown' {
+function settledHourAgo(input: CheckInput): number | undefined {
+  const { recent, now } = input;
+  const hourly = recent(SETTLED, DAY).filter(({ at }) => at <= now - HOUR);
+  const known = [
+    highestSettled(input, now - 75 * MINUTE, now - HOUR) ?? [],
+    ...between(hourly, now - 4 * HOUR, now).map(({ value }) => value),
+  ].flat();
+  return known.length === 0 ? hourly.at(-1)?.value : Math.max(...known);
+}
+
+type Grown = { readonly by: number; readonly overSeconds: number } | 'none' | 'unknown';
+
+/** Growth of the settled size over an hour. `isHighest`: whether the queue has reached its earlier maximum. */
+function growthOfHours(input: CheckInput, { size, isKnown }: Settled, isHighest: boolean): Grown {
+  const { recent, now } = input;
+  const before = settledHourAgo(input);
+  const hasGrownFrom = (earlier: number) => DLQ_BY_THE_HOUR.some(limit => isMoreBy(limit, size, earlier));
+  // Without the size an hour ago, growth can be ruled out only if the queue is too small even compared with an empty one.
+  if (isHighest && hasGrownFrom(before ?? 0)) {
+    return before === undefined || !isKnown ? 'unknown' : { by: size - before, overSeconds: 3600 };
+  }
+  const earlier = recent(SETTLED, DAY).findLast(({ at }) => at <= now - 6 * HOUR);
+  if (!earlier || !isMoreBy(DLQ_BY_SIX_HOURS, size, earlier.value) || size <= (before ?? 0)) return 'none';
+  return isKnown ? { by: size - earlier.value, overSeconds: (now - earlier.at) / 1000 } : 'unknown';
+}
+
+/** Current settled size, or an upper limit if it is unknown. */
+interface Settled {
+  readonly size: number;
+  readonly isKnown: boolean;
+}
+
+/**
+ * Returns the growth of the queue and its duration. A queue that is drained and refilled is a sawtooth curve, as is any queue,
+ * because removals appear only after the next complete walk. At once and within an hour, it grows only while it exceeds the maximum
+ * of the previous 80 minutes, or the first point of a shorter history. Growth over hours compares sizes that lasted for 15 minutes.
+ */
+function growth(input: CheckInput, messages: number): Grown {
+  const { recent, now } = input;
   const points = recent(dlqFamilies.messages.name, BEFORE.from * MINUTE);
   const [first] = points;
   if (!first || now - first.at < MINUTE) return 'unknown';
@@ -62,15 +113,23 @@ function growth(
   if (isMoreBy(DLQ_AT_ONCE, messages, high.value)) {
     return { by: messages - high.value, overSeconds: (now - high.at) / 1000 };
   }
-  if (messages < high.value) return 'none';
   const settled = settledAt(upTo(points, { at: now, value: messages }), now);
-  if (settled === undefined) return 'unknown';
-  if (messages <= high.value && settled < high.value) return 'none';
-  const before = settledHourAgo(points, now);
-  const hasGrownFrom = (size: number) => DLQ_BY_THE_HOUR.some(limit => isMoreBy(limit, settled, size));
-  // Without the size an hour ago, growth can be ruled out only if the queue is too small even compared with an empty one.
-  if (before === undefined) return hasGrownFrom(0) ? 'unknown' : 'none';
-  return hasGrownFrom(before) ? { by: settled - before, overSeconds: 3600 } : 'none';
+  const isHighest = messages > high.value || (messages === high.value && (settled ?? messages) === messages);
+  return growthOfHours(input, { size: settled ?? messages, isKnown: settled !== undefined }, isHighest);
+}
+
+/** Finds entries in a queue that was empty within the last hour. */
+function firstEntry(input: CheckInput, messages: number): Findings {
+  const { recent, now } = input;
+  if (messages === 0) return [];
+  const points = recent(dlqFamilies.messages.name, HOUR);
+  const [first] = points;
+  const empty = points.findLast(({ value }) => value === 0);
+  // After an outage of the agent, the last known size counts.
+  const isShort = first === undefined || first.at > now - HOUR + 2 * MINUTE;
+  const last = isShort && !empty ? recent(SETTLED, DAY).findLast(({ at }) => at <= now - HOUR) : undefined;
+  if (!empty && last?.value !== 0) return isShort && !last ? UNKNOWN : [];
+  return `${plural(messages, 'dead letter')} in a queue that was empty ${durationText((now - (empty ?? last ?? { at: now }).at) / 1000)} ago${largestKind(input)}.`;
 }
 
 /** Returns the highest number of stuck failure callbacks, by the default evidence or by one of the rules. */
@@ -80,11 +139,21 @@ function stuck({ suspected = 0, autoCancel }: CheckInput): { number: number; rul
     .reduce((a, b) => (b.number > a.number ? b : a), { number: suspected, rule: undefined as string | undefined });
 }
 
+/** Returns the age of the oldest entry at the last complete walk (ms), and when it exceeded the retention by far; else undefined. */
+function exceededRetention(input: CheckInput) {
+  const { retention, rounds } = input;
+  const entered = toAgentTime(input, queueOf(input).oldestEntered);
+  const walkedAt = rounds.find(({ collector, round }) => collector === 'dlq' && round === 'full')?.dataAt;
+  if (retention === undefined || entered === undefined || walkedAt === undefined) return undefined;
+  const since = entered + RETENTION_EXCEEDED * retention;
+  return walkedAt > since ? { age: walkedAt - entered, since, retention } : undefined;
+}
+
 export const DEAD_LETTERS: readonly AccountCheck[] = [
   defineCheck('dlq_growing', 'DeliveryDlqGrowing', {
     for: 2 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: 'the queue exceeds its maximum in the 80 minutes that ended ten minutes ago by a fifth (20–50 messages); or it has reached that maximum, and grew by 35 % (25–100) or 100 % (4–100) in an hour',
+    when: 'the queue exceeds its maximum in the 80 minutes that ended ten minutes ago by a fifth (20–50 messages); or it has reached that maximum, and grew by 35 % (25–100) or 100 % (4–100) compared with its maximum between four hours and one hour ago, or with its last known size; or it exceeds the latter, and grew by 100 % (10–200) in six hours. In the last two cases, sizes count only if they lasted for 15 minutes',
     check(input) {
       const { messages, counted } = queueOf(input);
       const grown = messages === undefined ? 'unknown' : growth(input, messages);
@@ -100,9 +169,10 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
   defineCheck('dlq_expiring', 'DeliveryDlqExpiringSoon', {
     severity: 'critical',
     for: 15 * MINUTE,
-    when: 'the longest-queued message has used 80 % of the retention, and so far, at least as many messages have been removed as have expired',
+    when: 'the longest-queued message has used 80 % of the retention but not 110 %, and so far, at least as many messages have been removed as have expired',
     check(input) {
       const { serviceNow: now, retention } = input;
+      if (exceededRetention(input)) return [];
       const { messages, oldestEntered: entered, counted } = queueOf(input);
       if (retention === undefined || messages === 0) return [];
       if (entered === undefined || !counted) return UNKNOWN;
@@ -112,6 +182,25 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       const expires = expiry > now ? `expires in ${durationText((expiry - now) / 1000)},` : 'was due to expire';
       const text = `The longest-queued dead letter ${expires} at ${clockTime(expiry, now)}.`;
       return { since: toAgentTime(input, entered + DLQ_EXPIRING * retention), text };
+    },
+  }),
+  defineCheck('retention_too_short', 'DeliveryDlqExpiringSoon', {
+    for: 15 * MINUTE,
+    when: 'at the last complete walk, the longest-queued message had been queued for more than 1.1 times the retention',
+    check(input) {
+      const exceeded = exceededRetention(input);
+      if (!exceeded) return [];
+      const [queued, retention] = durationTexts(exceeded.age / 1000, exceeded.retention / 1000);
+      const text = `The longest-queued dead letter has been in the queue for ${queued}, longer than its retention of ${retention}: correct \`retention.dlq\`, or the expiry of dead letters cannot be predicted.`;
+      return { since: exceeded.since, text };
+    },
+  }),
+  defineCheck('dlq_first_entry', 'DeliveryDeadLetters', {
+    isOff: true,
+    when: 'the queue has messages, and was empty at some time in the last hour, or when it was last read before an outage of the agent',
+    check(input) {
+      const { messages } = queueOf(input);
+      return messages === undefined ? UNKNOWN : firstEntry(input, messages);
     },
   }),
   defineCheck('dlq_old', 'DeliveryDeadLetters', {

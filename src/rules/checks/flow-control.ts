@@ -34,7 +34,7 @@ const MIN_POINTS = 0.7;
 
 /**
  * Returns the growth of a waitlist in the recorded part of the last hour; false unless the minimum of its last third is well
- * above the maximum of its first third.
+ * above the maximum of its first third, and it has not shrunk since the second third.
  */
 function trend(
   input: CheckInput,
@@ -49,8 +49,11 @@ function trend(
   if (points.length < (MIN_POINTS * (now - first.at)) / MINUTE) return 'unknown';
   const third = (now - first.at) / 3;
   const most = max(between(points, first.at, first.at + third));
-  const least = min(between(points, now - third, now));
-  if (most === undefined || least === undefined) return 'unknown';
+  const before = max(between(points, first.at + third, now - third));
+  const [least, last] = [min, max].map(of => of(between(points, now - third, now)));
+  if (most === undefined || before === undefined || least === undefined || last === undefined) return 'unknown';
+  // A batch of messages only shrinks after its start.
+  if (last < before) return false;
   if (least < BACKLOG_TREND.fewest || !isMoreBy(BACKLOG_TREND.growth, least, most)) return false;
   return { by: waiting - first.value, overSeconds: (now - first.at) / 1000 };
 }
@@ -73,7 +76,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('waitlist_growing', 'DeliveryFlowControlBacklogGrowing', {
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: 'in the recorded part of the last hour, the waitlist’s minimum in the last third is at least 50, and exceeds its maximum in the first third by half (25–100)',
+    when: 'in the recorded part of the last hour, the waitlist’s minimum in the last third is at least 50, and exceeds its maximum in the first third by half (25–100); its maximum in the last third is not below that in the second third',
     check: eachKey((input, row) => {
       const grown = !row.paused && trend(input, row);
       if (typeof grown !== 'object') return grown;

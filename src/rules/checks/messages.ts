@@ -1,119 +1,45 @@
-import { dlqFamilies, eventFamilies, flowControlFamilies, type TrackedKey } from '../../collectors/index.ts';
-import { ALWAYS, HOUR } from '../../history/recent.ts';
+import { dlqFamilies, eventFamilies, type TrackedKey } from '../../collectors/index.ts';
+import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MINUTE } from '../../kit/duration.ts';
-import { type BurnRate, LOG_BEHIND, MAX_BAD_RATIO, MIN_BAD, MONTH, RETRIES } from '../../metrics/thresholds.ts';
-import type { Point } from '../../model/history.ts';
-import { EVENT_STATES, type EventState, type MessageOutcome } from '../../model/message.ts';
+import { LOG_BEHIND, MIN_BAD, RETRIES } from '../../metrics/thresholds.ts';
+import { EVENT_STATES, type EventState } from '../../model/message.ts';
 import type { CheckInput } from './account.ts';
+import { type BurnPace, burnOf, countedPart, ended, hasBurntFast } from './burns.ts';
 import { type AccountCheck, checksOf, covers, type Findings, KEEP_FIRING_FOR, toAgentTime, UNKNOWN } from './check.ts';
 import { waitlistOf } from './flow-control.ts';
 import { count, durationText, period, plural, share, within } from './words.ts';
 
 const defineCheck = checksOf('events');
 
-const { finished, overdue, total, gaps } = eventFamilies;
+const { total, gaps } = eventFamilies;
 
-type Bad = 'failed' | 'overdue';
-
-/** Returns the last value until `at`. Before the first point, a waitlist was empty, unless the history does not reach so far. */
-const valueAt = (points: readonly Point[], at: number, now: number) =>
-  points.findLast(point => point.at <= at)?.value ?? (at < now - ALWAYS ? (points[0]?.value ?? 0) : 0);
-
-/** Time for which a key still counts as paused after it was resumed (ms). */
-const RESUMED = 5 * MINUTE;
-
-/**
- * Returns how many messages became overdue in the last `over` milliseconds because their key is paused, or was until a few
- * minutes ago. Nothing leaves a paused waitlist, so these messages are those that joined it before their on-time target, and
- * those that waited when the key was paused. Messages on a key without recorded values are not included.
- */
-function overdueOnPausedKeys({ keys, settings, dataOf, now, recent }: CheckInput, over: number): number {
-  const target = settings.objectives.onTimeWithin;
-  if (dataOf('flow_control').data !== 'fresh') return 0;
-  return keys.reduce((sum, { key, paused }) => {
-    const pauses = recent(seriesName(flowControlFamilies.paused.name, { flow_control_key: key }), over + target);
-    const last = pauses.findLastIndex(({ value }) => value === 1);
-    if (!paused && !((pauses[last]?.at ?? 0) >= now - RESUMED)) return sum;
-    const points = recent(waitlistOf(key), over + target);
-    const isNew = last < 0 || pauses.slice(0, last).some(({ value }) => value === 0);
-    const before = isNew ? 0 : valueAt(points, now - over - target, now);
-    return sum + Math.max(0, valueAt(points, now - target, now) - before);
-  }, 0);
-}
-
-/**
- * Counts bad messages and all messages that ended in the last `over` milliseconds; undefined without history. Messages on paused
- * keys are not late: an operator stopped them.
- */
-function ended(input: CheckInput, bad: Bad, over: number) {
-  const { changes, events, shown } = input;
-  const rise = (outcome: MessageOutcome) =>
-    changes.rise(seriesName(finished.name, { outcome }), events?.finished[outcome] ?? 0, over);
-  const [delivered, failed] = [rise('delivered'), rise('failed')];
-  const late = changes.rise(overdue.name, shown.events?.committed?.log.overdue ?? 0, over);
-  if (!delivered || !failed || !late) return undefined;
-  const all = delivered.by + failed.by;
-  const paused = bad === 'failed' ? 0 : Math.min(late.by, overdueOnPausedKeys(input, over));
-  const number = bad === 'failed' ? failed.by : late.by - paused;
-  // The number of messages that become overdue may exceed the number that end.
-  const ratio = all === 0 ? 0 : Math.min(1, number / all);
-  return { bad: number, paused, all, ratio, overSeconds: delivered.overSeconds };
-}
-
-/** Returns the share of bad messages that corresponds to a burn rate, as in the shipped rules. */
-function burnLimit({ settings }: CheckInput, objective: number, times: BurnRate): number {
-  const window = settings.objectives.window / 1000;
-  return Math.min(Math.max((times * window) / MONTH, 1) * (1 - objective), MAX_BAD_RATIO);
-}
-
-/** Burn rates, each with its short window at the end of the hour (ms). The shipped alert uses the same fast burn rate. */
-const FAST = { times: 14.4, short: 5 * MINUTE } as const;
-const SLOW = { times: 3, short: 15 * MINUTE } as const;
-type Rate = typeof FAST | typeof SLOW;
-
-/**
- * Returns numbers of the last hour if the error budget burns at this rate or faster, both in the recorded part of that hour and
- * at its end. A healthy end rules out a burn. Only the shipped alerts detect slower burns, because that needs days of metrics.
- */
-function burns(input: CheckInput, bad: Bad, times: BurnRate, short: number) {
-  const { delivered, onTime } = input.settings.objectives;
-  const objective = bad === 'failed' ? delivered : onTime;
-  const limit = burnLimit(input, objective, times);
-  const [hour, end] = [ended(input, bad, HOUR), ended(input, bad, short)];
-  if (!hour || !end) return 'unknown';
-  if (end.ratio <= limit) return covers(end, short) ? 'none' : 'unknown';
-  if (hour.bad < MIN_BAD || hour.ratio <= limit) return covers(hour, HOUR) ? 'none' : 'unknown';
-  return { ...hour, allowed: 1 - objective };
-}
-
-type Burnt = Exclude<ReturnType<typeof burns>, string>;
-
-const burning =
-  (bad: Bad, { times, short }: Rate, text: (burnt: Burnt, input: CheckInput) => string) =>
+const failing =
+  (pace: BurnPace) =>
   (input: CheckInput): Findings => {
-    const burnt = burns(input, bad, times, short);
-    if (typeof burnt === 'object') return text(burnt, input);
-    return burnt === 'none' ? [] : UNKNOWN;
+    const burnt = burnOf(input, 'failed', pace);
+    if (typeof burnt === 'string') return burnt === 'none' ? [] : UNKNOWN;
+    // A slow burn would only repeat a fast one.
+    if (pace === 'slow' && (isFailing(input) || hasBurntFast(input))) return UNKNOWN;
+    const { bad, all, ratio, allowed, overSeconds } = burnt;
+    return `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${share(ratio)} (the objective allows ${share(allowed)}).`;
   };
 
-const failing = (rate: Rate) =>
-  burning(
-    'failed',
-    rate,
-    ({ bad, all, ratio, allowed, overSeconds }) =>
-      `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${share(ratio)} (the objective allows ${share(allowed)}).`,
-  );
+const isFailing = (input: CheckInput) => typeof burnOf(input, 'failed', 'fast') === 'object';
 
 /** Mentions late messages that do not count. */
 const besidePaused = (paused: number) => (paused === 0 ? '' : ` (without ${count(paused)} on paused keys)`);
 
-const late = (rate: Rate) =>
-  burning('overdue', rate, ({ bad, paused, all, allowed, overSeconds }, { settings }) => {
-    const target = durationText(settings.objectives.onTimeWithin / 1000);
-    // A message becomes late before it ends, so the late messages may not be among those that ended.
-    return `In ${period(overSeconds)}, ${plural(bad, 'message')} missed the target of ${target}${besidePaused(paused)} and ${count(all)} ended (the objective allows ${share(allowed)} to be late).`;
-  });
+function late(input: CheckInput): Findings {
+  const burnt = burnOf(input, 'overdue', 'fast');
+  if (burnt === 'none') return [];
+  // Messages are late because they fail: one incident.
+  if (burnt === 'unknown' || isFailing(input)) return UNKNOWN;
+  const { bad, paused, all, allowed, overSeconds } = burnt;
+  const target = durationText(input.settings.objectives.onTimeWithin / 1000);
+  // A message becomes late before it ends, so the late messages may not be among those that ended.
+  return `In ${period(overSeconds)}, ${plural(bad, 'message')} missed the target of ${target}${besidePaused(paused)} and ${count(all)} ended (the objective allows ${share(allowed)} to be late).`;
+}
 
 /** Whether new dead letters or changing waitlists show that messages are being processed. */
 function isMoving({ shown: { dlq }, keys, changes }: CheckInput): boolean {
@@ -130,6 +56,12 @@ function lagOf(input: CheckInput): number | undefined {
   const tail = input.rounds.find(({ collector, round }) => collector === 'events' && round === 'tail');
   const newest = newestEvent(input);
   return tail?.dataAt === undefined || newest === undefined ? undefined : (tail.dataAt - newest) / 1000;
+}
+
+/** Whether the log has stopped: its newest event is old, although messages are moving. */
+function hasStopped(input: CheckInput): boolean {
+  const lag = lagOf(input);
+  return lag !== undefined && lag > LOG_BEHIND && isMoving(input);
 }
 
 const FIRST_LAG = 120;
@@ -149,7 +81,7 @@ function eventsOfHour(input: CheckInput) {
   };
 }
 
-/** `keepFiringFor` of alerts on a fast burn. Its short window of five minutes already shows that the burn has ended. */
+/** `keepFiringFor` of alerts on a fast burn. Its short window already shows that the burn has ended. */
 const KEEP_BURNING_FOR = 10 * MINUTE;
 /** Durations of both checks of a log that is behind. */
 const LOG_STALE = { for: 5 * MINUTE } as const;
@@ -159,28 +91,29 @@ export const MESSAGES: readonly AccountCheck[] = [
     severity: 'critical',
     for: 2 * MINUTE,
     keepFiringFor: KEEP_BURNING_FOR,
-    when: 'at least 10 messages failed in the last hour, and the share of failed messages exceeds 14.4 times what `objectives.delivered` allows in both that hour and its last five minutes',
-    check: failing(FAST),
+    when: 'the share of failed messages exceeds 14.4 times what `objectives.delivered` allows, in both the last hour and its last five minutes; or six times, in both the last six hours and their last 30 minutes; at least 10 messages failed in the longer window',
+    check: failing('fast'),
   }),
   defineCheck('messages_failing_slowly', 'DeliveryErrorBudgetSlowBurn', {
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: 'at least 10 messages failed in the last hour, and the share of failed messages exceeds three times what `objectives.delivered` allows in both that hour and its last 15 minutes',
-    check: input =>
-      typeof burns(input, 'failed', FAST.times, FAST.short) === 'object' ? UNKNOWN : failing(SLOW)(input),
+    when: 'the share of failed messages exceeds three times what `objectives.delivered` allows, in both the last day and its last two hours; or exceeds what it allows, in both the last three days and their last six hours; at least 10 messages failed in the longer window; unknown within six hours after `messages_failing`',
+    check: failing('slow'),
   }),
   defineCheck('messages_late', 'DeliveryMessagesLate', {
     severity: 'critical',
-    for: 2 * MINUTE,
+    // Messages that fail after retries are late first. They are one incident.
+    for: 5 * MINUTE,
     keepFiringFor: KEEP_BURNING_FOR,
-    when: 'at least 10 messages, not counting those on paused keys, became overdue in the last hour, and the share of overdue messages exceeds 14.4 times what `objectives.onTime` allows in both that hour and its last five minutes',
-    check: late(FAST),
+    when: 'as for `messages_failing`, with messages that became overdue, not counting those on paused keys, and `objectives.onTime`; unknown during `messages_failing`',
+    check: late,
   }),
   defineCheck('deliveries_stalled', 'DeliveryMessagesLate', {
     severity: 'critical',
     for: 10 * MINUTE,
-    when: 'in the last 30 minutes, at least 10 messages, not counting those on paused keys, became overdue and no message was delivered or failed',
+    when: 'in the last 30 minutes, at least 10 messages, not counting those on paused keys, became overdue and no message was delivered or failed; unknown if the event log has stopped',
     check: input => {
+      if (hasStopped(input)) return UNKNOWN;
       const found = ended(input, 'overdue', 30 * MINUTE);
       if (found && found.all > 0) return [];
       // A shorter history proves nothing: often no message ends within it.
@@ -195,7 +128,9 @@ export const MESSAGES: readonly AccountCheck[] = [
     keepFiringFor: KEEP_FIRING_FOR,
     when: 'of more than 40 delivery attempts in the last 15 minutes, more than a quarter led to a retry',
     check: input => {
-      const [retries, attempts] = [riseOf(input, 'retry', 15 * MINUTE), riseOf(input, 'active', 15 * MINUTE)];
+      const part = countedPart(input, 15 * MINUTE);
+      if (part === undefined) return UNKNOWN;
+      const [retries, attempts] = [riseOf(input, 'retry', part), riseOf(input, 'active', part)];
       if (!retries || !attempts) return UNKNOWN;
       if (attempts.by <= RETRIES.fewest || retries.by <= RETRIES.share * attempts.by)
         return covers(attempts, 15 * MINUTE) ? [] : UNKNOWN;
@@ -208,7 +143,7 @@ export const MESSAGES: readonly AccountCheck[] = [
     check: input => {
       const [lag, newest] = [lagOf(input), newestEvent(input)];
       if (lag === undefined) return newest === undefined ? [] : UNKNOWN;
-      if (lag <= LOG_BEHIND || !isMoving(input)) return [];
+      if (!hasStopped(input)) return [];
       const text = `The event log is ${durationText(lag)} behind, although messages are moving: message counts are outdated.`;
       return { since: newest, text };
     },

@@ -2,6 +2,7 @@ import type { CheckInput } from './account.ts';
 import { AUTO_CANCEL } from './auto-cancel.ts';
 import { type AccountCheck, type Check, type Finding, UNKNOWN, type Unknown } from './check.ts';
 import { DEAD_LETTERS } from './dead-letters.ts';
+import { FAILING_DESTINATIONS } from './destinations.ts';
 import { WAITLISTS } from './flow-control.ts';
 import { MESSAGES } from './messages.ts';
 import { READING } from './reading.ts';
@@ -10,6 +11,7 @@ import { SCHEDULES } from './schedules.ts';
 export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
   ...READING,
   ...MESSAGES,
+  ...FAILING_DESTINATIONS,
   ...DEAD_LETTERS,
   ...WAITLISTS,
   ...SCHEDULES,

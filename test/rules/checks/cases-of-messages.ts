@@ -1,3 +1,4 @@
+import { createDestinationTally } from '../../../src/collectors/events/tally.ts';
 import { seriesName } from '../../../src/history/series-name.ts';
 import { ago, type Case, finish, finished, queueOf, tallyOf } from './check-scene.ts';
 
@@ -21,12 +22,12 @@ export const MESSAGES: readonly Case[] = [
     {
       change: account => finish(account, { delivered: 1000, failed: 40, cancelled: 0 }),
       courses: {
-        [finished('delivered')]: minutes => (minutes > 12 ? undefined : 1000 - 20 * minutes),
-        [finished('failed')]: minutes => (minutes > 12 ? undefined : 40 - minutes),
+        [finished('delivered')]: minutes => (minutes > 120 ? undefined : 1000 - 5 * minutes),
+        [finished('failed')]: minutes => (minutes > 120 ? undefined : 40 - minutes / 4),
       },
     },
     [
-      'warning messages_failing_slowly 0 min: 12 of the 252 messages that ended in 12 min failed: 4.8 % (the objective allows 1 %).',
+      'warning messages_failing_slowly 0 min: 30 of the 630 messages that ended in 2 h failed: 4.8 % (the objective allows 1 %).',
     ],
   ],
   [
@@ -74,6 +75,25 @@ export const MESSAGES: readonly Case[] = [
     },
     [
       'critical messages_late 0 min: In the last hour, 60 messages missed the target of 5 min and 240 ended (the objective allows 1 % to be late).',
+    ],
+  ],
+  [
+    'a destination that fails',
+    {
+      change({ events }) {
+        const tally = createDestinationTally();
+        tally.events.error = 60;
+        events.destinations.set('api.example.com', tally);
+        events.labelled = { counters: true, histograms: false };
+      },
+      courses: {
+        [seriesName('delivery_events_total', { state: 'error', destination: 'api.example.com' })]: minutes =>
+          60 - 2 * minutes,
+        [seriesName('delivery_events_total', { state: 'delivered', destination: 'api.example.com' })]: () => 0,
+      },
+    },
+    [
+      'warning destination_failing (api.example.com) 0 min: 30 delivery attempts to api.example.com failed in 15 min, and 0 succeeded.',
     ],
   ],
   [

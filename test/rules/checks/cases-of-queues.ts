@@ -99,6 +99,37 @@ export const QUEUES: readonly Case[] = [
     ],
   ],
   [
+    'a dead letter that has been queued for much longer than the retention, which must be wrong',
+    { change: account => Object.assign(queueOf(account), { oldestEntered: ago(8 * 1440) }) },
+    [
+      'warning dlq_old 10080 min: The longest-queued of 100 dead letters has been in the queue for 8 d (objective: 1 d); largest kind in the queue: status 503 from api.example.com/orders (71 of 100).',
+      'warning retention_too_short 432 min: The longest-queued dead letter has been in the queue for 7 d 23 h, longer than its retention of 7 d: correct `retention.dlq`, or the expiry of dead letters cannot be predicted.',
+    ],
+  ],
+  [
+    'a dead letter that the next complete walk may not find',
+    {
+      change(account) {
+        Object.assign(queueOf(account), { oldestEntered: ago(7.75 * 1440) });
+        rounds(account, round => Object.assign(round, { dataAt: ago(180) }), 'dlq');
+      },
+    },
+    [
+      'critical dlq_expiring 3096 min: The longest-queued dead letter was due to expire at 2026-03-13 18:00:00 UTC.',
+      'warning dlq_old 9720 min: The longest-queued of 100 dead letters has been in the queue for 7 d 18 h (objective: 1 d); largest kind in the queue: status 503 from api.example.com/orders (71 of 100).',
+    ],
+  ],
+  [
+    'a first dead letter',
+    {
+      change: account => Object.assign(queueOf(account), { messages: 1 }),
+      courses: { delivery_dlq_messages: minutes => (minutes > 20 ? 0 : 1) },
+    },
+    [
+      'warning dlq_first_entry 0 min: 1 dead letter in a queue that was empty 21 min ago; largest kind in the queue: status 503 from api.example.com/orders (71 of 1).',
+    ],
+  ],
+  [
     'an expiring dead letter if none was removed before',
     {
       change: account =>
@@ -150,6 +181,16 @@ export const QUEUES: readonly Case[] = [
       'warning callbacks_stuck 10 min: 1 failure callback seems stuck according to the rule hung, the oldest for 10 min.',
     ],
   ],
+  ...[10, 25, 35, 50, 59].map(
+    (minutesAgo): Case => [
+      `no growth of a waitlist that only shrinks, ${minutesAgo} minutes after a batch of messages`,
+      {
+        change: account => Object.assign(key(account), { waitlistSize: 9000 - 10 * minutesAgo }),
+        courses: { [waitlist]: minutes => (minutes > minutesAgo ? 0 : 9000 - 10 * (minutesAgo - minutes)) },
+      },
+      [],
+    ],
+  ),
   [
     'a waitlist that grows steadily',
     {

@@ -21,7 +21,7 @@ type Course = (minutesAgo: number) => number | undefined;
 /** Changes to the healthy account. */
 export interface Scene {
   readonly change?: (account: CalmAccount) => void;
-  /** Values by series; unlisted series were constant for 90 minutes. */
+  /** Values by series; unlisted series were constant for four days. */
   readonly courses?: Readonly<Record<string, Course>>;
   /** Minutes before noon at which the agent was down. */
   readonly outage?: { readonly from: number; readonly to: number };
@@ -54,6 +54,7 @@ function usualSeries(): ReadonlyMap<string, number> {
     ['delivery_dlq_entered_total', queue.entered],
     ['delivery_messages_overdue_total', events.log.overdue],
     ['delivery_event_log_gaps_total', 0],
+    ['delivery_event_log_counting', 1],
     ...Object.entries(tally.finished).map(([outcome, value]) => [finished(outcome), value] as const),
     ...Object.entries(tally.events).map(
       ([state, value]) => [seriesName('delivery_events_total', { state }), value] as const,
@@ -68,6 +69,14 @@ function usualSeries(): ReadonlyMap<string, number> {
   ]);
 }
 
+/** Returns the minutes for which the history has values: one an hour in windows of hours, except the last hour. */
+function minutesIn(window: number): number[] {
+  const minutes = Array.from({ length: Math.min(window, window > 90 ? 60 : 90) + 1 }, (_, index) => index);
+  const hours =
+    window > 90 ? Array.from({ length: Math.min(73, Math.ceil(window / 60)) - 1 }, (_, index) => 60 * (index + 2)) : [];
+  return [...minutes, ...hours].reverse();
+}
+
 /** Runs all checks of the account at noon. */
 export function check({ change, courses = {}, outage, autoCancel, count }: Scene) {
   const account = calmAccount();
@@ -78,10 +87,9 @@ export function check({ change, courses = {}, outage, autoCancel, count }: Scene
   const isDown = (minutes: number) => outage !== undefined && minutes <= outage.from && minutes >= outage.to;
   function recent(series: string, over: number): Point[] {
     const known = usual.get(series);
-    const course =
-      courses[series] ?? (known === undefined ? undefined : (minutes: number) => (minutes > 90 ? undefined : known));
-    return Array.from({ length: over / MINUTE + 1 }, (_, index) => over / MINUTE - index).flatMap(minutes => {
-      const value = course?.(minutes);
+    const course = courses[series] ?? (() => known);
+    return minutesIn(over / MINUTE).flatMap(minutes => {
+      const value = course(minutes);
       if (value === undefined || isDown(minutes)) return [];
       return [{ at: ago(minutes), value, isAfterGap: isDown(minutes + 1) }];
     });

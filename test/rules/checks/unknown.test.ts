@@ -80,7 +80,7 @@ describe('unknown results', () => {
     [
       'queue growth without the size an hour ago',
       { courses: { delivery_dlq_messages: minutes => (minutes > 40 ? undefined : 100) } },
-      ['dlq_growing'],
+      ['dlq_growing', 'dlq_first_entry'],
     ],
     [
       'finished messages without history',
@@ -92,7 +92,16 @@ describe('unknown results', () => {
       { courses: { delivery_event_log_gaps_total: minutes => (minutes > 30 ? undefined : 0) } },
       ['event_log_gap'],
     ],
-    ['a queue after an outage of the agent', { outage: { from: 12, to: 8 } }, ['dlq_growing']],
+    [
+      'a larger queue after an outage of the agent',
+      {
+        outage: { from: 12, to: 8 },
+        change: account => Object.assign(queueOf(account), { messages: 106 }),
+        courses: { delivery_dlq_messages: minutes => (minutes < 60 ? 106 : 50) },
+      },
+      ['dlq_growing'],
+    ],
+    ['a queue of the same size after an outage of the agent', { outage: { from: 12, to: 8 } }, []],
     [
       'a smaller queue after an outage of the agent',
       {

@@ -1,0 +1,167 @@
+import { eventFamilies, flowControlFamilies } from '../../collectors/index.ts';
+import { ALWAYS, HOUR } from '../../history/recent.ts';
+import { seriesName } from '../../history/series-name.ts';
+import { MINUTE } from '../../kit/duration.ts';
+import { ownFamilies } from '../../metrics/own.ts';
+import {
+  BURN_WINDOWS,
+  type BurnRate,
+  type BurnWindows,
+  MAX_BAD_RATIO,
+  MIN_BAD,
+  MONTH,
+} from '../../metrics/thresholds.ts';
+import type { Point } from '../../model/history.ts';
+import type { MessageOutcome } from '../../model/message.ts';
+import type { CheckInput } from './account.ts';
+import { covers } from './check.ts';
+import { waitlistOf } from './flow-control.ts';
+
+const { finished, overdue } = eventFamilies;
+
+export type Bad = 'failed' | 'overdue';
+export type BurnPace = keyof typeof BURN_WINDOWS;
+
+/** Hourly series: messages that became overdue because their key was paused. */
+export const OVERDUE_PAUSED = '!overdue_paused';
+
+export const finishedOf = (outcome: MessageOutcome) => seriesName(finished.name, { outcome });
+
+/** Time for which events still count as counted in real time after a failed read (ms). */
+const COUNTED_FOR = 5 * MINUTE;
+
+/**
+ * Returns the length of the longest part of a window (ms) that starts and ends while events are counted in real time; undefined if
+ * there is none. After an outage, all missed events are counted at once: a window that starts during the outage would contain older
+ * ones. Hourly values exist only for times at which events are counted in real time.
+ */
+export function countedPart({ recent, isCounting, now }: CheckInput, over: number): number | undefined {
+  const counting = recent(ownFamilies.counting.name, Math.min(over, ALWAYS)).filter(({ value }) => value === 1);
+  if (!isCounting && !((counting.at(-1)?.at ?? 0) >= now - COUNTED_FOR)) return undefined;
+  if (over > ALWAYS) return over;
+  const [start] = counting;
+  return start && now - start.at;
+}
+
+const pausedOf = (key: string) => seriesName(flowControlFamilies.paused.name, { flow_control_key: key });
+
+/**
+ * Returns how many messages became overdue in the last `over` milliseconds because their key was paused. Nothing leaves a paused
+ * waitlist, so these messages are those that joined it before their on-time target, and those that waited when the key was paused.
+ * Messages on a key without recorded values are not included.
+ */
+function lateOnPausedKeys({ keys, settings, dataOf, now, recent }: CheckInput, over: number): number {
+  const target = settings.objectives.onTimeWithin;
+  if (dataOf('flow_control').data !== 'fresh') return 0;
+  // The history of waitlists reaches no further back.
+  const start = Math.max(now - over - target, now - ALWAYS);
+  return keys.reduce((sum, { key, paused }) => {
+    const pauses = recent(pausedOf(key), over + target);
+    const last = pauses.findLastIndex(({ value }) => value === 1);
+    if (!paused && last < 0) return sum;
+    const isNew = last < 0 || pauses.slice(0, last).some(({ value }) => value === 0);
+    const end = Math.min(now - target, paused ? now : (pauses[last]?.at ?? 0));
+    const waitlist = recent(waitlistOf(key), over + target);
+    const before = isNew ? 0 : (waitlist.findLast(({ at }) => at <= start)?.value ?? 0);
+    // In a gap, messages joined until the next value at the latest.
+    const after = waitlist.find(({ at }) => at >= end) ?? waitlist.at(-1);
+    return sum + Math.max(0, (after?.value ?? 0) - before);
+  }, 0);
+}
+
+const overdueTotal = ({ shown }: CheckInput) => shown.events?.committed?.log.overdue ?? 0;
+
+/** Returns the hourly counter `OVERDUE_PAUSED` with the messages since the last hourly value. */
+export function overduePausedTotal(input: CheckInput): number {
+  const last = input.recent(OVERDUE_PAUSED, 1000 * BURN_WINDOWS.slow[1].long).at(-1);
+  if (!last) return 0;
+  const over = input.now - last.at;
+  const late = input.changes.rise(overdue.name, overdueTotal(input), over)?.by ?? 0;
+  return last.value + Math.min(late, lateOnPausedKeys(input, over));
+}
+
+/**
+ * Counts bad messages and all messages that ended in the last `over` milliseconds; undefined without history. Messages on paused
+ * keys are not late: an operator stopped them.
+ */
+export function ended(input: CheckInput, bad: Bad, over: number) {
+  const { changes, events } = input;
+  const part = countedPart(input, over);
+  if (part === undefined) return undefined;
+  const rise = (outcome: MessageOutcome) => changes.rise(finishedOf(outcome), events?.finished[outcome] ?? 0, part);
+  const [delivered, failed] = [rise('delivered'), rise('failed')];
+  const late = changes.rise(overdue.name, overdueTotal(input), part);
+  if (!delivered || !failed || !late) return undefined;
+  const all = delivered.by + failed.by;
+  const onPaused = () =>
+    part > ALWAYS
+      ? (changes.rise(OVERDUE_PAUSED, overduePausedTotal(input), part)?.by ?? 0)
+      : lateOnPausedKeys(input, part);
+  const paused = bad === 'failed' || late.by === 0 ? 0 : Math.min(late.by, onPaused());
+  const number = bad === 'failed' ? failed.by : late.by - paused;
+  // The number of messages that become overdue may exceed the number that end.
+  const ratio = all === 0 ? 0 : Math.min(1, number / all);
+  return { bad: number, paused, all, ratio, overSeconds: delivered.overSeconds };
+}
+
+const objectiveOf = ({ settings: { objectives } }: CheckInput, bad: Bad) =>
+  bad === 'failed' ? objectives.delivered : objectives.onTime;
+
+/**
+ * Returns the share of bad messages that corresponds to a burn rate. In a shorter objective window, a lower rate spends the same
+ * share of the budget.
+ */
+function burnLimit(input: CheckInput, bad: Bad, times: BurnRate): number {
+  const window = input.settings.objectives.window / 1000;
+  return Math.min(Math.max((times * window) / MONTH, 1) * (1 - objectiveOf(input, bad)), MAX_BAD_RATIO);
+}
+
+/**
+ * Returns the numbers of the long window, or of its recorded part, if the error budget burns at this rate or faster in both windows.
+ * A healthy short window rules out a burn; an incomplete one shows nothing.
+ */
+function burns(input: CheckInput, bad: Bad, { times, long, short }: BurnWindows) {
+  const limit = burnLimit(input, bad, times);
+  const end = ended(input, bad, 1000 * short);
+  if (!end || !covers(end, 1000 * short)) return 'unknown';
+  if (end.ratio <= limit) return 'none';
+  const whole = ended(input, bad, 1000 * long);
+  if (!whole) return 'unknown';
+  if (whole.bad < MIN_BAD || whole.ratio <= limit) return covers(whole, 1000 * long) ? 'none' : 'unknown';
+  return { ...whole, allowed: 1 - objectiveOf(input, bad) };
+}
+
+/** Returns the numbers of the first window in which the error budget burns at this pace. */
+export function burnOf(input: CheckInput, bad: Bad, pace: BurnPace): ReturnType<typeof burns> {
+  const all = BURN_WINDOWS[pace].map(burn => burns(input, bad, burn));
+  return all.find(each => typeof each === 'object') ?? (all.includes('unknown') ? 'unknown' : 'none');
+}
+
+/** Selects the first point of each hour, and the last point. */
+const byHour = (points: readonly Point[]): readonly Point[] =>
+  points.filter(({ at }, index) => {
+    const last = points[index - 1]?.at ?? 0;
+    return index === points.length - 1 || Math.floor(at / HOUR) !== Math.floor(last / HOUR);
+  });
+
+/**
+ * Whether the error budget burnt fast in the last six hours, so that a slow burn only repeats it. Estimated from hourly values: an
+ * hour that burns at 14.4 times the rate is part of two clock hours that burn at half of it.
+ */
+export function hasBurntFast(input: CheckInput): boolean {
+  const { recent, now } = input;
+  const hours = (outcome: MessageOutcome) =>
+    new Map(byHour(recent(finishedOf(outcome), 13 * HOUR)).map(({ at, value }) => [at, value]));
+  const [delivered, failed] = [hours('delivered'), hours('failed')];
+  const times = [...failed.keys()].filter(at => delivered.has(at));
+  const isBurning = (from: number | undefined, to: number, limit: number) => {
+    const risen = (of: ReadonlyMap<number, number>) => (of.get(to) ?? 0) - (of.get(from ?? to) ?? 0);
+    const bad = risen(failed);
+    return bad >= MIN_BAD && bad > limit * (bad + risen(delivered));
+  };
+  const [hour, sixHours] = BURN_WINDOWS.fast.map(({ times }) => burnLimit(input, 'failed', times)) as [number, number];
+  return times.some(
+    (to, index) =>
+      to >= now - 6 * HOUR && (isBurning(times[index - 2], to, hour / 2) || isBurning(times[index - 6], to, sixHours)),
+  );
+}
