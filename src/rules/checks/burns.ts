@@ -50,9 +50,8 @@ const pausedOf = (key: string) => seriesName(flowControlFamilies.paused.name, { 
  * waitlist, so these messages are those that joined it before their on-time target, and those that waited when the key was paused.
  * Messages on a key without recorded values are not included.
  */
-function lateOnPausedKeys({ keys, settings, dataOf, now, recent }: CheckInput, over: number): number {
+function lateOnPausedKeys({ keys, settings, now, recent }: CheckInput, over: number): number {
   const target = settings.objectives.onTimeWithin;
-  if (dataOf('flow_control').data !== 'fresh') return 0;
   // The history of waitlists reaches no further back.
   const start = Math.max(now - over - target, now - ALWAYS);
   return keys.reduce((sum, { key, paused }) => {
@@ -69,9 +68,16 @@ function lateOnPausedKeys({ keys, settings, dataOf, now, recent }: CheckInput, o
   }, 0);
 }
 
+/** Whether keys may be paused, but not be known to be: then late messages show nothing. */
+export function arePausesUnknown({ dataOf, keys }: CheckInput): boolean {
+  const { enabled, data } = dataOf('flow_control');
+  if (!enabled || data === 'fresh' || data === 'partial') return false;
+  return data !== 'stale' || keys.some(({ paused }) => paused);
+}
+
 const overdueTotal = ({ shown }: CheckInput) => shown.events?.committed?.log.overdue ?? 0;
 
-/** Returns the hourly counter `OVERDUE_PAUSED` with the messages since the last hourly value. */
+/** Returns the hourly counter `OVERDUE_PAUSED` with the messages since its last hourly value. */
 export function overduePausedTotal(input: CheckInput): number {
   const last = input.recent(OVERDUE_PAUSED, 1000 * BURN_WINDOWS.slow[1].long).at(-1);
   if (!last) return 0;

@@ -5,7 +5,7 @@ import { MINUTE } from '../../kit/duration.ts';
 import { LOG_BEHIND, MIN_BAD, RETRIES } from '../../metrics/thresholds.ts';
 import { EVENT_STATES, type EventState } from '../../model/message.ts';
 import type { CheckInput } from './account.ts';
-import { type BurnPace, burnOf, countedPart, ended, hasBurntFast } from './burns.ts';
+import { arePausesUnknown, type BurnPace, burnOf, countedPart, ended, hasBurntFast } from './burns.ts';
 import { type AccountCheck, checksOf, covers, type Findings, KEEP_FIRING_FOR, toAgentTime, UNKNOWN } from './check.ts';
 import { waitlistOf } from './flow-control.ts';
 import { count, durationText, period, plural, share, within } from './words.ts';
@@ -34,7 +34,7 @@ function late(input: CheckInput): Findings {
   const burnt = burnOf(input, 'overdue', 'fast');
   if (burnt === 'none') return [];
   // Messages are late because they fail: one incident.
-  if (burnt === 'unknown' || isFailing(input)) return UNKNOWN;
+  if (burnt === 'unknown' || isFailing(input) || arePausesUnknown(input)) return UNKNOWN;
   const { bad, paused, all, allowed, overSeconds } = burnt;
   const target = durationText(input.settings.objectives.onTimeWithin / 1000);
   // A message becomes late before it ends, so the late messages may not be among those that ended.
@@ -105,13 +105,13 @@ export const MESSAGES: readonly AccountCheck[] = [
     // Messages that fail after retries are late first. They are one incident.
     for: 5 * MINUTE,
     keepFiringFor: KEEP_BURNING_FOR,
-    when: 'as for `messages_failing`, with messages that became overdue, not counting those on paused keys, and `objectives.onTime`; unknown during `messages_failing`',
+    when: 'as for `messages_failing`, with messages that became overdue, not counting those on paused keys, and `objectives.onTime`; unknown during `messages_failing`, and if pauses of keys cannot be read',
     check: late,
   }),
   defineCheck('deliveries_stalled', 'DeliveryMessagesLate', {
     severity: 'critical',
     for: 10 * MINUTE,
-    when: 'in the last 30 minutes, at least 10 messages, not counting those on paused keys, became overdue and no message was delivered or failed; unknown if the event log has stopped',
+    when: 'in the last 30 minutes, at least 10 messages, not counting those on paused keys, became overdue and no message was delivered or failed; unknown if the event log has stopped, or pauses of keys cannot be read',
     check: input => {
       if (hasStopped(input)) return UNKNOWN;
       const found = ended(input, 'overdue', 30 * MINUTE);
@@ -119,6 +119,7 @@ export const MESSAGES: readonly AccountCheck[] = [
       // A shorter history proves nothing: often no message ends within it.
       if (!found || found.overSeconds < 29 * 60) return UNKNOWN;
       if (found.bad < MIN_BAD) return [];
+      if (arePausesUnknown(input)) return UNKNOWN;
       return `${count(found.bad)} messages became overdue ${within(found.overSeconds)}${besidePaused(found.paused)}, and none was delivered or failed.`;
     },
   }),

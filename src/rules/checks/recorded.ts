@@ -16,7 +16,7 @@ const RECORDED_FOR = 20 * MINUTE;
  */
 export function createRecordedForChecks() {
   let errors: ReadonlyMap<string, number> = new Map();
-  const failedAt = new Map<string, number>();
+  let failedAt = new Map<string, number>();
   /** Ended messages by destination at the last hourly values. */
   let ended: ReadonlyMap<string, { readonly failed: number; readonly delivered: number }> = new Map();
 
@@ -40,7 +40,8 @@ export function createRecordedForChecks() {
         if (events.error > (errors.get(destination) ?? events.error)) failedAt.set(destination, now);
       }
       errors = new Map(all.map(([destination, { events }]) => [destination, events.error]));
-      const failing = all.filter(([destination]) => now - (failedAt.get(destination) ?? 0) <= RECORDED_FOR);
+      failedAt = new Map([...failedAt].filter(([, at]) => now - at <= RECORDED_FOR));
+      const failing = all.filter(([destination]) => failedAt.has(destination));
       return new Map(
         failing.flatMap(([destination, { events }]) => [
           [attemptsOf('error', destination), events.error],
@@ -50,7 +51,7 @@ export function createRecordedForChecks() {
     },
     /** Returns values for windows of hours and days; none while events are read but not counted in real time. */
     hourly(input: CheckInput): HourlyValues {
-      const { events, shown, isCounting, now } = input;
+      const { events, shown, isCounting, now, dataOf } = input;
       if (isCounting === false) return { counters: new Map(), gauges: new Map() };
       const settled = highestSettled(input, now - HOUR, now);
       const gauges = new Map(settled === undefined ? [] : [[SETTLED, settled]]);
@@ -62,7 +63,8 @@ export function createRecordedForChecks() {
         [finishedOf('delivered'), events.finished.delivered],
         [finishedOf('failed'), events.finished.failed],
         [eventFamilies.overdue.name, shown.events.committed.log.overdue],
-        [OVERDUE_PAUSED, overduePausedTotal(input)],
+        // Otherwise the next value includes this hour.
+        ...(dataOf('flow_control').data === 'fresh' ? [[OVERDUE_PAUSED, overduePausedTotal(input)] as const] : []),
         ...failing.flatMap(([destination, { finished }]) => [
           [messagesOf('failed', destination), finished.failed] as const,
           [messagesOf('delivered', destination), finished.delivered] as const,

@@ -262,6 +262,29 @@ describe('a key that is paused overnight', () => {
     }
   });
 
+  it('messages on it are not late while and after keys cannot be read for half an hour', async () => {
+    const scene = await createRecordedScene();
+    await pass(scene, 9 * 60 + 17, 20);
+    const night = pausing(scene);
+    const found = new Set<string>();
+    const note = () => {
+      for (const kind of burnsOf(scene)) found.add(kind);
+    };
+    await scene.minutes(3 * 60, night(), note, 3);
+    scene.setKeysReadable(false);
+    const { waitlistSize } = key(scene.account);
+    await scene.minutes(
+      30,
+      night(() => Object.assign(key(scene.account), { waitlistSize })),
+      note,
+      3,
+    );
+    expect(scene.isUnknown('messages_late')).toBe(true);
+    scene.setKeysReadable(true);
+    await scene.minutes(8 * 60, night(), note, 3);
+    expect([...found]).toEqual([]);
+  });
+
   it('late messages of other keys are found in the window of six hours', async () => {
     const scene = await createRecordedScene();
     await pass(scene, 9 * 60 + 17, 20);

@@ -25,15 +25,15 @@ export async function createRecordedScene({ keep = 0 } = {}) {
     return { recorder, forChecks: createRecordedForChecks() };
   };
   let process = await open();
-  /** Whether the service responds. */
-  let isReadable = true;
+  /** Whether the service responds, and whether it lists flow-control keys. */
+  let [isReadable, hasKeys] = [true, true];
 
   const tail = () => account.collectors.events.rounds[0];
   function input() {
     const now = clock.now();
-    for (const { rounds } of Object.values(account.collectors)) {
-      for (const round of rounds) Object.assign(round, { success: isReadable, stale: !isReadable });
-      if (isReadable) for (const round of rounds) round.dataAt = now;
+    for (const { collector, rounds } of Object.values(account.collectors)) {
+      const success = isReadable && (hasKeys || collector !== 'flow_control');
+      for (const round of rounds) Object.assign(round, { success, stale: !success }, success && { dataAt: now });
     }
     Object.assign(account, { now, serviceNow: now });
     return checkInputOf(
@@ -51,6 +51,10 @@ export async function createRecordedScene({ keep = 0 } = {}) {
     /** Sets whether the service responds. */
     setReadable(value: boolean) {
       isReadable = value;
+    },
+    /** Sets whether flow-control keys can be read. */
+    setKeysReadable(value: boolean) {
+      hasKeys = value;
     },
     /** Passes minutes, each of which changes the account before its sample. Calls `each` after every `every`-th sample. */
     async minutes(count: number, change: (minute: number) => void = () => undefined, each?: () => void, every = 1) {
@@ -73,7 +77,9 @@ export async function createRecordedScene({ keep = 0 } = {}) {
           ['delivery_event_log_gaps_total', 0],
           ['delivery_dlq_entered_total', entered],
           ...(isReadable && messages !== undefined ? [['delivery_dlq_messages', messages] as const] : []),
-          ...(isReadable ? [[waitlist, one.waitlistSize ?? 0] as const, [paused, Number(one.paused)] as const] : []),
+          ...(isReadable && hasKeys
+            ? [[waitlist, one.waitlistSize ?? 0] as const, [paused, Number(one.paused)] as const]
+            : []),
         ]);
         await process.recorder.sample(values, { hourly: () => process.forChecks.hourly(input()) });
         if (minute % every === 0) each?.();
