@@ -17,15 +17,13 @@ const processes = {
 
 /** The slowest files, the slowest first. */
 const SLOW = [
-  'mixin/scenarios.long',
+  'e2e/alert-chain.long',
   'e2e/replicas.long',
   'e2e/auto-cancel-crash.long',
   'auto-cancel/month.long',
   'hostile/hostile.long',
   'collectors/flow-control/drain.long',
-  'mixin/steady-days.long',
   'model/model.long',
-  'mixin/alerts.long',
   'status/scenarios.long',
   'e2e/image.long',
   'e2e/auto-cancel-enforced.long',
@@ -43,7 +41,7 @@ const SLOW = [
   'e2e/outage.long',
   'e2e/alerts-parity.long',
   'e2e/replicas-few.long',
-  'mixin/alerts',
+  'mixin/alerting',
   'e2e/process',
   'e2e/auto-cancel-crash',
   'e2e/prometheus',

@@ -30,7 +30,6 @@ const { newest, gaps, late, duplicates, untracked } = events.families;
 const ROUND = `${ACCOUNT_LEGEND} {{collector}} {{round}}`;
 const round = ['collector', 'round'] as const;
 const account = { keep: ['account'] } as const;
-const inInterval = (selector: string) => `increase(${selector}[$__rate_interval])`;
 const requestsLeft = lowestOf(`${chosen(own.budgetRemaining)} / ${chosen(own.budgetLimit)}`);
 const FEW_LEFT = { warning: 0.25, critical: 0.1 };
 
@@ -125,7 +124,7 @@ const api: readonly PanelSpec[] = [
       '{{endpoint}}',
       quantile(
         0.95,
-        `sum by (endpoint, le) (${inInterval(ofAgent('delivery_watch_api_request_duration_seconds', '_bucket'))})`,
+        `sum by (endpoint, le) (increase(${ofAgent('delivery_watch_api_request_duration_seconds', '_bucket')}[$__rate_interval]))`,
       ),
     ),
   },
@@ -171,13 +170,13 @@ const quality: readonly PanelSpec[] = [
     description:
       'What was unreadable, late or missing? Counted in each interval. All should be zero, except delayed events if the service lists events late.',
     queries: [
-      { legend: 'unreadable rows', expr: rise(own.rowsRejected, '$__rate_interval') },
-      { legend: 'responses without a list', expr: rise(own.listsMissing, '$__rate_interval') },
-      { legend: 'gaps in the event log', expr: rise(gaps, '$__rate_interval') },
-      { legend: 'late events', expr: rise(late, '$__rate_interval') },
-      { legend: 'events listed twice', expr: rise(duplicates, '$__rate_interval') },
-      { legend: 'untracked messages', expr: rise(untracked, '$__rate_interval') },
-      { legend: 'dead letters found late', expr: rise(dlq.families.foundByRescan, '$__rate_interval') },
+      { legend: 'unreadable rows', expr: rise(own.rowsRejected, '$__interval') },
+      { legend: 'responses without a list', expr: rise(own.listsMissing, '$__interval') },
+      { legend: 'gaps in the event log', expr: rise(gaps, '$__interval') },
+      { legend: 'late events', expr: rise(late, '$__interval') },
+      { legend: 'events listed twice', expr: rise(duplicates, '$__interval') },
+      { legend: 'untracked messages', expr: rise(untracked, '$__interval') },
+      { legend: 'dead letters found late', expr: rise(dlq.families.foundByRescan, '$__interval') },
     ],
   },
   {
@@ -236,7 +235,10 @@ const notifications: readonly PanelSpec[] = [
     description:
       'How many notifications were sent in each interval? failed: retried; dropped: alerts that ended before they could be sent.',
     width: 12,
-    queries: each('{{outcome}}', `sum by (outcome) (${inInterval(ofAgents(alertingFamilies.notifications))})`),
+    queries: each(
+      '{{outcome}}',
+      `sum by (outcome) (increase(${ofAgents(alertingFamilies.notifications)}[$__interval]))`,
+    ),
     noValue: 'alerts.enabled is false, or there is no notifier',
   },
 ];

@@ -1,8 +1,14 @@
 import { DashboardLinkBuilder } from '@grafana/grafana-foundation-sdk/dashboard';
-import { DASHBOARDS } from './alert.ts';
 import { withFields } from './grafana.ts';
 import type { PanelLink } from './panel.ts';
 import { placeholder } from './placeholder.ts';
+
+/** Uids of the dashboards. They are fixed, so that links remain valid. */
+export const DASHBOARDS = {
+  overview: 'delivery-watch-overview',
+  dlq: 'delivery-watch-dlq',
+  agent: 'delivery-watch-agent',
+} as const;
 
 type Name = keyof typeof DASHBOARDS;
 
@@ -46,11 +52,11 @@ export const toAll = (Object.keys(DASHBOARDS) as Name[]).map(name =>
   ),
 );
 
-/** Link to the runbook of the alert that a table row names in its column `Alert`. */
+/** Link to the list of runbooks by kind of problem. */
 export const RUNBOOK: PanelLink = {
-  title: 'Runbook',
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variables.
-  url: '${runbooks:raw}/${__data.fields.Alert:percentencode}.md',
+  title: 'Runbooks',
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
+  url: '${runbooks:raw}/DeliveryProblem.md',
 };
 
 /** Link to a trace search. Users configure its address. */

@@ -1,22 +1,39 @@
-import { DEFAULT_JOB, DEFAULT_OBJECTIVES, filled } from '../src/cli/shipped.ts';
-import { DASHBOARDS } from './alert.ts';
+import { DEFAULT_JOB, filled } from '../src/cli/shipped.ts';
+import { NAMED } from './catalogue.ts';
+import { DASHBOARDS } from './dashboard-links.ts';
 import { dashboardSpecs } from './dashboards.ts';
-import { alerts, SETS } from './rules.ts';
+import { alerts } from './rules.ts';
+import { sloRules } from './slo.ts';
 
 const list = (items: readonly string[]) => items.map(item => `- ${item}`).join('\n');
 
-/** Returns the text of docs/dashboards.md, which lists every panel and the alerts that are not in docs/core-alerts.md. */
-export function dashboardsReference(): string {
-  const linkOf = (name: string) => `[${name}](runbooks/${name}.md)`;
-  const ofSets = Object.entries(SETS).flatMap(([set, about]) => {
-    const members = alerts.filter(alert => alert.set === set);
-    const lines = members.map(({ name, severity, for: after = '0s', summary }) => {
-      const text = summary.replace(/\{\{ \$labels\.(\w+) \}\}/g, '*$1*');
-      return `${linkOf(name)} (${severity}, ${after}): ${text}`;
-    });
-    const linked = `${members.map(({ name }) => linkOf(name)).join(', ')}.`;
-    return [`### ${set}`, about, ...(set === 'core' ? [] : [set === 'extended' ? linked : list(lines)])];
+/** Returns a table of the alerts in both sets. */
+function alertsTable(): string {
+  const kindsOf = new Map<string, readonly string[]>(NAMED.map(({ alert, kinds }) => [alert, kinds]));
+  const about = (alert: string) =>
+    kindsOf
+      .get(alert)
+      ?.map(kind => `\`${kind}\``)
+      .join(', ') ?? '';
+  const words = (text: string) =>
+    text
+      .replaceAll('{{ with $labels.account }}{{ . }}{{ else }}The agent{{ end }}', '*account*')
+      .replace(/\{\{ with \$labels\.(\w+) \}\}(.*?)\{\{ \. \}\}(.*?)\{\{ end \}\}/g, '$2*$1*$3')
+      .replace(/\{\{ (?:\$labels\.)?\$?(\w+).*? \}\}/g, '*$1*');
+  const rows = alerts.map(({ alert, summary, labels, for: pending = '0s' }) => {
+    const when = labels ? `${labels.severity}, ${pending}` : about(alert) || 'all other kinds';
+    return `| [${alert}](runbooks/${alert}.md) | ${when} | ${words(summary)} |`;
   });
+  const slo = sloRules.flatMap(({ alert, labels, annotations }) =>
+    alert === undefined
+      ? []
+      : `| ${alert} (slo.yaml) | ${labels?.severity}, 0s | ${words(annotations?.summary ?? '')} |`,
+  );
+  return ['| alert | severity and `for`, or kinds | summary |', '|---|---|---|', ...rows, ...slo].join('\n');
+}
+
+/** Returns the text of docs/dashboards.md, which lists every panel and every alert. */
+export function dashboardsReference(): string {
   const panels = Object.entries(dashboardSpecs).flatMap(([name, { title, description, rows }]) => [
     `### ${title}`,
     `\`dashboards/${name}.json\`, uid \`${DASHBOARDS[name as keyof typeof DASHBOARDS]}\`. ${description}`,
@@ -28,34 +45,32 @@ export function dashboardsReference(): string {
     '## Install',
     'Prometheus 2.42 or newer: print the rules with your scrape job, links and configured alerts, and list the file under `rule_files`.',
     '```console\n$ delivery-watch rules print --config config.yaml --job delivery-watch --runbooks https://wiki.example.org/runbooks --grafana https://grafana.example.org > /etc/prometheus/rules/delivery-watch.yaml\n```',
-    `\`dashboards/rules/recording.yaml\` and \`alerting.yaml\` contain the default output of this command: the job \`${DEFAULT_JOB}\`, no links, an objective of 99 % over 30 days. \`extended.yaml\` contains the alerts that are off by default. \`--set core,schedules\` prints only the alerts of these [sets](#alerts). Alerts link to runbooks on the agent (\`server.externalUrl\`) or at \`--runbooks\`, and to the dashboards at \`--grafana\`. \`DeliveryDlqGrowing\` cannot fire until about 13 minutes after the first scrape, because it needs data from ten minutes earlier.`,
-    'Grafana 10 or newer: import `dashboards/*.json`, or print them with your objectives, names and links:',
+    `\`dashboards/rules/alerting.yaml\` and \`slo.yaml\` contain the sets \`default\` and \`slo\` for the job \`${DEFAULT_JOB}\`, without links. \`--set default,slo\` prints both. With \`--config\`, the file also contains your alerts, and the kinds in \`alerts.builtin.enable\`. Alerts link to runbooks and to the account’s status page on the agent (\`server.externalUrl\`), or to runbooks at \`--runbooks\`, and to the dashboards at \`--grafana\`.`,
+    'Grafana 12 or newer: import `dashboards/*.json`, or print them with your objectives, names and links:',
     '```console\n$ delivery-watch dashboards print --dir dashboards --config config.yaml --runbooks https://wiki.example.org/runbooks --traces https://tempo.example.org/search\n```',
     '`--job` is the scrape job that is initially selected. `--grafana` makes links absolute. The hidden variables `runbooks` and `traces` contain the base URLs of links.',
     'To open a trace from an exemplar in “Time to deliver”, scrape with exemplars (`--enable-feature=exemplar-storage`) and set `exemplarTraceIdDestinations` of the data source to the label `trace_id`.',
     '## Dashboards',
     'The pictures show an emulated service with three accounts, one of them with an incident: [overview](images/overview-light.png), [dead letters](images/dlq-light-all.png), [agent and API](images/agent-light-all.png). The description of each panel is the question that it answers.',
     list([
-      'The first screen needs the recording rules; without them, State shows NO RULES.',
-      'Shares of failed and late messages use the alerts’ recording rules, so they have gaps for up to an hour after an outage. Dashed lines are the limits of the selected accounts. Colours follow the objectives that the dashboards were printed with.',
-      'Rates of messages and attempts, and waiting times, omit intervals in which the agent caught up after an outage.',
-      'The remaining error budget extrapolates past traffic to the objective’s window; “Based on” shows how many days of data there are. Set `--storage.tsdb.retention.time` to at least this window.',
+      'Panels read the agent’s metrics. They need no rules.',
+      'Dashed lines are the limits of the selected accounts. Colours follow the objectives that the dashboards were printed with.',
+      'Rates of messages and attempts, and waiting times, omit intervals in which the agent caught up after an outage. Shares of the last hour do not.',
       'Graphs show at most ten lines. Single numbers show a sum of counts, or the worst account with its name.',
-      'The annotations “Critical alerts” and “Cancels” are off by default.',
+      'The annotations “Critical problems” and “Cancels” are off by default.',
     ]),
     ...panels,
     '## Alerts',
-    '`critical`: act now. `warning`: act today. `info`: no action.',
+    'The agent judges: its [checks](problems.md) have windows, thresholds and durations, and [`delivery_problem`](metrics.md#problems) exposes each result. The rules in `alerting.yaml` carry these results to Alertmanager with the agent’s labels `kind`, `severity` and `subject`, and notice that the agent is absent. `critical`: act now. `warning`: act today.',
+    alertsTable(),
     list([
-      '**Accounts** are distinguished by `cluster`, `namespace`, `job` and `account`, which must be the same for all replicas of an agent. The label `collector` names the data that an alert reads.',
-      '**Replicas** count the same messages, so rules use the highest value. Samples of a stopped replica count for five more minutes, so a handover does not fire, resolve or repeat an alert.',
-      '**Blind**: while no replica can read the data of a collector (`account:delivery_blind:min` above 0), `DeliveryBlind` fires and no other alert on that data starts firing. A firing alert is held with a negative value until data returns, the account is removed or the collector is disabled. Unreadable rows (`account:delivery_partial:min` at 1) hold alerts, too.',
-      '**Complete windows**: after an outage, the agent counts all missed events at once. Rules on the event log therefore need a replica that counts current events now and did so at the start of the window (`delivery_event_log_counting`). The records `account:delivery_burn:*` and `account:delivery_stalled:increase30m` are above 0 if their condition is true, 0 if it is false and absent if it is unknown. While it is unknown, alerts neither start nor resolve.',
-      '**Objectives** come from the agent’s configuration, for each account. Burn-rate limits (14.4, 6, 3, 1) are for a window of 30 days; they are proportionally lower for shorter ones, but at least 1.',
-      '**Records**: `bad` is the number of messages that failed (objective `delivered`) or missed their on-time target (`on_time`). `bad:ratio1h` is their share within an hour. `burn:limit14_4x` is the share at which the error budget burns 14.4 times too fast. `hold:why` has a value for each firing alert: -1 if its data is readable, -2 if rows are unreadable, and below -2 if all replicas are blind.',
-      'An alert is resolved as soon as data shows that its condition has ended; alerts on shares and on growth keep firing for at least 15 minutes, those on a fast burn for 10 (`keep_firing_for`). No alert covers a named filter.',
+      '**Not sent**: problems of severity `info`, and the kinds `dlq_first_entry` and `dlq_old`. List these kinds in `alerts.builtin.enable` and print the rules with `--config`.',
+      '**Accounts** are distinguished by `cluster`, `namespace`, `job` and `account`, which must be the same for all processes of an agent.',
+      '**Without samples**, the record `delivery_problem:held` keeps the last state for ten minutes, so a restart or a takeover neither resolves nor repeats an alert. While no process collects an account, it keeps the last state until the account is collected again, was removed, or the job has had no samples for a day.',
+      '**Without its store**, a restarted agent does not know the problems of its predecessor: an alert resolves after ten minutes unless the problem lasts for its `for` within that time.',
+      '**slo.yaml** is for teams that keep their objectives in Prometheus. It measures the share of failed and late messages over 1 h, 6 h and 3 d, and has factors for an objective window of 30 days. An agent that was away counts the missed messages at its return.',
+      'Other systems can use `delivery_problem` in the same way: no rule reads `ALERTS`. [alerts.md](alerts.md#promql) has examples of other conditions.',
     ]),
-    ...ofSets,
   ];
-  return String(filled(JSON.stringify(`${sections.join('\n\n')}\n`), { objectives: DEFAULT_OBJECTIVES }));
+  return String(filled(JSON.stringify(`${sections.join('\n\n')}\n`), {}));
 }

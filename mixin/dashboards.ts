@@ -12,17 +12,15 @@ import {
   VariableSort,
 } from '@grafana/grafana-foundation-sdk/dashboard';
 import { autoCancelFamilies } from '../src/metrics/auto-cancel.ts';
-import { BLIND } from '../src/rules/promql.ts';
 import { agentDashboard } from './agent-dashboard.ts';
-import { DASHBOARDS } from './alert.ts';
-import { toAll } from './dashboard-links.ts';
+import { DASHBOARDS, toAll } from './dashboard-links.ts';
 import { dlqDashboard } from './dlq-dashboard.ts';
 import { DATASOURCE, withFields } from './grafana.ts';
 import { overviewDashboard } from './overview.ts';
 import type { PanelSpec, RowSpec } from './panel.ts';
 import { panelBuilder } from './panel-builders.ts';
 import { placeholder } from './placeholder.ts';
-import { chosen, ofAgent, recordedSeries } from './queries.ts';
+import { blind, chosen, ofAgent, problems } from './queries.ts';
 
 interface DashboardSpec {
   readonly title: string;
@@ -106,28 +104,22 @@ const annotation = (
     { placement: undefined },
   );
 
-const ALERTS = 'alertname=~"Delivery.*", severity="critical", job=~"$job|", account=~"$account|"';
 /** For queries whose value is the time of an event: marks the event once instead of at every step. */
 const AT_VALUE = { useValueForTime: true };
 const annotations = [
-  // Only the start of a critical alert is marked. Too many marks would hide the lines, so some annotations are off by default.
+  // Too many marks would hide the lines, so some annotations are off by default.
   annotation(
-    'Critical alerts',
+    'Critical problems',
     'red',
-    `1000 * max by (alertname) (ALERTS_FOR_STATE{${ALERTS}} and ignoring (alertstate) ALERTS{${ALERTS}, alertstate="firing"})`,
-    '{{alertname}}',
-    { ...AT_VALUE, isEnabled: false },
+    `max by (account, kind, subject) (${problems('critical')}) == 1`,
+    '{{account}}: {{kind}} {{subject}}',
+    { isEnabled: false },
   ),
-  annotation(
-    'Blind',
-    'dark-red',
-    `count by (collector) (${recordedSeries(BLIND.name)} > 0)`,
-    'Blind: no current data of {{collector}} in some account',
-  ),
+  annotation('Stale data', 'dark-red', `${blind} == 1`, 'No current data of {{account}}'),
   annotation(
     'Cancels',
     'purple',
-    `sum by (account, rule) (increase(${chosen(autoCancelFamilies.actions, { outcome: /confirmed|accepted_unverified/ })}[$__rate_interval])) > 0`,
+    `sum by (account, rule) (increase(${chosen(autoCancelFamilies.actions, { outcome: /confirmed|accepted_unverified/ })}[$__interval])) > 0`,
     '{{account}}: {{rule}} cancelled',
     { isEnabled: false },
   ),

@@ -3,7 +3,7 @@ import type { LEFT_REASONS } from '../src/collectors/dlq/selection.ts';
 import { autoCancelFamilies } from '../src/metrics/auto-cancel.ts';
 import type { Family } from '../src/metrics/family.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
-import { BLIND, highestOf, lowestOf, onAccount } from '../src/rules/promql.ts';
+import { highestOf, lowestOf, onAccount } from '../src/rules/promql.ts';
 import { ofRow, ofSeries } from './dashboard-links.ts';
 import { STOPPED } from './palette.ts';
 import { each, one, type PanelSpec, type RowSpec } from './panel.ts';
@@ -17,7 +17,6 @@ import {
   level,
   onlyTen,
   PER_TEN,
-  recordedSeries,
   retentionUsed,
   rise,
   worst,
@@ -72,11 +71,7 @@ const stats: readonly PanelSpec[] = [
   },
 ];
 
-/** Sums over accounts, except accounts that were blind in the last hour: their counters were frozen and then caught up. */
-const unlessBlind = (expr: string) =>
-  `sum(${expr} unless ${onAccount()} avg_over_time(${recordedSeries(BLIND.name, { collector: 'dlq' })}[1h]) > 0.02)`;
-const leftFor = (reason: (typeof LEFT_REASONS)[number]) =>
-  unlessBlind(rise(left, '1h', { keep: ['account'], where: { reason } }));
+const leftFor = (reason: (typeof LEFT_REASONS)[number]) => rise(left, '1h', { where: { reason } });
 const expiresAt = lowestOf(`${chosen(oldestEntered)} + ${chosen(ownFamilies.dlqRetention)}`);
 
 const queue: readonly PanelSpec[] = [
@@ -119,14 +114,14 @@ const queue: readonly PanelSpec[] = [
   {
     title: 'Entered and left (1 h)',
     description:
-      'Do more messages enter the queues than leave them, and why do they leave? In the previous hour, without accounts that were blind in it.',
+      'Do more messages enter the queues than leave them, and why do they leave? In the previous hour, as counted: an outage is counted at its end.',
     queries: [
-      { legend: 'entered', expr: unlessBlind(rise(entered, '1h', account)) },
+      { legend: 'entered', expr: rise(entered, '1h') },
       { legend: 'retried or removed', expr: leftFor('removed') },
       { legend: 'expired', expr: leftFor('expired') },
       { legend: 'left, reason unknown', expr: leftFor('unknown') },
     ],
-    noValue: 'every account was blind within the hour, or the rules are not loaded',
+    noValue: 'unknown',
   },
 ];
 
@@ -172,8 +167,8 @@ const contents: readonly PanelSpec[] = [
     title: 'New kinds',
     description: 'How many kinds of dead letters appeared? New: for the first time; returned: after a day or more.',
     queries: [
-      { legend: 'new', expr: rise(groupsNew, '$__rate_interval') },
-      { legend: 'returned', expr: rise(groupsReturned, '$__rate_interval') },
+      { legend: 'new', expr: rise(groupsNew, '$__interval') },
+      { legend: 'returned', expr: rise(groupsReturned, '$__interval') },
     ],
     width: 8,
   },
@@ -286,14 +281,14 @@ const cancels: readonly PanelSpec[] = [
     kind: 'bars',
     title: 'Actions by outcome',
     description: 'How many actions ended in each interval, and how? planned: would have been cancelled.',
-    queries: each('{{outcome}}', rise(actions, '$__rate_interval', { keep: ['outcome'] })),
+    queries: each('{{outcome}}', rise(actions, '$__interval', { keep: ['outcome'] })),
     noValue: NOT_ON,
   },
   {
     kind: 'bars',
     title: 'Skipped, by reason',
     description: 'Why were failure callbacks that a rule matches not cancelled? Counted in each interval.',
-    queries: each('{{reason}}', rise(skipped, '$__rate_interval', { keep: ['reason'] })),
+    queries: each('{{reason}}', rise(skipped, '$__interval', { keep: ['reason'] })),
     noValue: `${NOT_ON}, or nothing was skipped`,
   },
   {
@@ -301,7 +296,7 @@ const cancels: readonly PanelSpec[] = [
     title: 'Planned cancels, by what became of the callback',
     description:
       'What became of callbacks that a rule would have cancelled? success: a cancel would have been wrong. in_progress: still in progress two days later.',
-    queries: each('{{outcome}}', rise(plannedOutcomes, '$__rate_interval', { keep: ['outcome'] })),
+    queries: each('{{outcome}}', rise(plannedOutcomes, '$__interval', { keep: ['outcome'] })),
     noValue: `${NOT_ON}, or nothing was planned`,
   },
 ];

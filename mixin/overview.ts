@@ -2,10 +2,10 @@ import { accountPlan } from '../src/collectors/account-plan.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
 import { flowControl } from '../src/collectors/flow-control/flow-control.ts';
+import { objectiveFamilies } from '../src/metrics/objectives.ts';
 import { highestOf } from '../src/rules/promql.ts';
 import { ofRow, ofSeries, TRACES } from './dashboard-links.ts';
-import { firstScreen } from './first-screen.ts';
-import { badRatio, burnLimit } from './message-records.ts';
+import { endedInLastHour, failing, firstScreen } from './first-screen.ts';
 import { each, type Limit, type PanelSpec, type RowSpec } from './panel.ts';
 import { placeholder } from './placeholder.ts';
 import {
@@ -14,34 +14,28 @@ import {
   eventBuckets,
   eventFlow,
   highestTen,
-  highestTenRecorded,
+  inLastHour,
   level,
   PER_TEN,
   quantile,
-  recordedSeries,
   rise,
 } from './queries.ts';
 
-const { total, finished, timeToDeliver, queueWait, attempt, answers, inFlight, overdueNow } = events.families;
+const { total, finished, timeToDeliver, queueWait, attempt, answers, inFlight, overdue, overdueNow } = events.families;
 const { waitlistSize, parallelismInUse, parallelismLimit, rateUsed, rateLimit, paused, state } = flowControl.families;
 
 const perAccount = { keep: ['account'] } as const;
+/** Share of the messages that ended or became overdue in the last hour and were not on time. */
+const late = `clamp_max(${inLastHour(overdue)} / ${endedInLastHour}, 1)`;
 const perKey = { keep: ['account', 'flow_control_key'] } as const;
-const NO_RULES = 'no message ended, or the rules are not loaded';
+const NOTHING_ENDED = 'no message ended';
 
-/**
- * Returns the limits on bad messages for an objective: those of the strictest selected account and, if they differ, those of
- * the most lenient one.
- */
+/** Returns the limits on bad messages for an objective: those of the strictest selected account. */
 const limitsOf = (objective: 'delivered' | 'on_time'): readonly Limit[] => {
-  const [sustainable, fast] = [
-    recordedSeries(burnLimit(1), { objective }),
-    recordedSeries(burnLimit(14.4), { objective }),
-  ];
+  const budget = `1 - max(${chosen(objectiveFamilies.ratio, { objective })})`;
   return [
-    { legend: 'uses up the budget', expr: `min(${sustainable})`, colour: 'orange' },
-    { legend: 'pages', expr: `min(${fast})`, colour: 'red' },
-    { legend: 'pages, laxest account', expr: `max(${fast}) > min(${fast})`, colour: 'red' },
+    { legend: 'uses up the budget', expr: budget, colour: 'orange' },
+    { legend: 'pages', expr: `14.4 * (${budget})`, colour: 'red' },
   ];
 };
 
@@ -75,21 +69,21 @@ const messages: readonly PanelSpec[] = [
   },
   {
     title: 'Failing share (1 h)',
-    description: `Which share of messages fails permanently? Of those that ended in the previous hour, without cancelled ones. ${PER_TEN}`,
+    description: `Which share of messages fails permanently? Of those that ended in the previous hour, without cancelled ones.`,
     unit: 'share',
-    queries: each(ACCOUNT_LEGEND, highestTenRecorded(recordedSeries(badRatio('1h'), { objective: 'delivered' }))),
+    queries: each(ACCOUNT_LEGEND, failing),
     limits: limitsOf('delivered'),
     links: ofSeries('overview', 'dlq'),
-    noValue: NO_RULES,
+    noValue: NOTHING_ENDED,
   },
   {
     title: 'Not on time (1 h)',
-    description: `Which share of messages is late? They did not end within their target, by default ${placeholder('onTimeWithin')} after they were due, or hang. ${PER_TEN}`,
+    description: `Which share of messages is late? They did not end within their target, by default ${placeholder('onTimeWithin')} after they were due, or hang.`,
     unit: 'share',
-    queries: each(ACCOUNT_LEGEND, highestTenRecorded(recordedSeries(badRatio('1h'), { objective: 'on_time' }))),
+    queries: each(ACCOUNT_LEGEND, late),
     limits: limitsOf('on_time'),
     links: [...ofSeries('overview'), TRACES],
-    noValue: NO_RULES,
+    noValue: NOTHING_ENDED,
   },
 ];
 

@@ -142,7 +142,7 @@ function builderOf(spec: PanelSpec): Panel {
 /** Returns the builder of a panel, without its position. */
 export function panelBuilder(spec: PanelSpec): Panel {
   const { title, description, noValue, kind } = spec;
-  const panel = builderOf(spec).title(title).description(description).datasource(DATASOURCE);
+  const panel = builderOf(spec).title(title).description(description).datasource(DATASOURCE).interval('1m');
   if (noValue !== undefined) panel.noValue(noValue);
   if ('queries' in spec && 'links' in spec) panel.dataLinks([...dashboardLinks(spec.links ?? [])]);
   // Heatmaps have separate units for the axis and the cells.

@@ -1,8 +1,10 @@
 import { dlq } from '../src/collectors/dlq/dlq.ts';
+import { alertingFamilies } from '../src/metrics/alerting.ts';
 import type { Family } from '../src/metrics/family.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
 import { createProcessMetrics } from '../src/metrics/process.ts';
-import { BLIND, highestOf, lowestOf, type Matchers, series } from '../src/rules/promql.ts';
+import { highestOf, lowestOf, type Matchers, series } from '../src/rules/promql.ts';
+import { decidingRounds } from './rules.ts';
 
 /** Legend of an account. Missing labels are omitted. */
 export const ACCOUNT_LEGEND = '{{cluster}} {{namespace}} {{account}}';
@@ -31,12 +33,17 @@ export const ofAgents = (family: Family, suffix: Suffix = '') =>
 /** Selects series of the agent process. */
 export const ofAgent = (name: string, suffix: Suffix = '') => ofAgents(agentFamily(name), suffix);
 
-/** Selects recorded series of the selected accounts. They have no instance, because rules aggregate over instances. */
-export const recordedSeries = (record: string, where: Matchers<'objective' | 'collector'> = {}) =>
-  series({ name: record, labels: [] }, { job: /$job/, account: /$account/, ...where } as Matchers);
+/** 1 for each account with stale data, otherwise 0. */
+export const blind = highestOf(chosen(ownFamilies.dataStale, { round: decidingRounds }));
 
-/** 1 for each account with a collector whose data no replica can read, otherwise 0. */
-export const blind = `${highestOf(recordedSeries(BLIND.name))} > bool 0`;
+/** Selects problems of the selected accounts and of the agents, which have no account. `severity`: default all. */
+export const problems = (severity?: string) =>
+  series(alertingFamilies.problem, {
+    job: /$job/,
+    instance: /$instance/,
+    account: /$account|/,
+    ...(severity !== undefined && { severity }),
+  });
 
 /** Labels to keep in a sum, and series to select. `account` in `keep`: one sum per account. */
 interface Sum<L extends string> {
@@ -79,6 +86,10 @@ export const flow = <L extends string>(family: Family<L>, sum?: Sum<L>) =>
 /** Returns the increase of a counter. */
 export const rise = <L extends string>(family: Family<L>, window: string, sum?: Sum<L>) =>
   add(selector => `increase(${selector}[${window}])`, family, sum);
+
+/** Returns the increase of a counter in the last hour by account. Only the leader of several processes counts. */
+export const inLastHour = <L extends string>(family: Family<L>, where?: Matchers<L>) =>
+  `sum by (cluster, namespace, account) (increase(${chosen(family, where)}[1h]))`;
 
 /** Returns the per-second rate of a counter of the event log, except for intervals in which the agent was catching up. */
 export const eventFlow = <L extends string>(family: Family<L>, sum?: Sum<L>) =>
@@ -125,9 +136,6 @@ export const highestTen = <L extends string>(family: Family<L>, keep: readonly L
     level(family, { keep: ['account', ...keep] }),
     add(selector => inRange('max', selector), family, { keep: ['account', ...keep] }),
   );
-
-/** Returns the ten series of a recorded selector with the highest peak. */
-export const highestTenRecorded = (selector: string) => onlyTen(selector, inRange('max', selector));
 
 /** Text for the descriptions of panels that show only the ten series with the highest peak. */
 export const PER_TEN = 'The ten with the highest peak.';

@@ -1,140 +1,182 @@
 import { stringify } from 'yaml';
-import {
-  ALERT_SETS,
-  type AlertSet,
-  alertGroup,
-  DEFAULT_OBJECTIVES,
-  filled,
-  type RuleGroup,
-} from '../src/cli/shipped.ts';
-import { agentAlerts } from './agent-alerts.ts';
-import { type AlertSpec, DASHBOARDS } from './alert.ts';
-import { dlqAlerts, dlqRecords } from './dlq-alerts.ts';
-import { flowControlAlerts, flowControlRecords } from './flow-control-alerts.ts';
-import { leaderAlerts } from './leader-alerts.ts';
-import { messageAlerts } from './message-alerts.ts';
-import { burnRecords, longRecords, messageRecords } from './message-records.ts';
+import { filled, type RuleGroup, type ShippedRule } from '../src/cli/shipped.ts';
+import { collectors, dataSources } from '../src/collectors/index.ts';
+import { alertingFamilies } from '../src/metrics/alerting.ts';
+import { leaderFamilies } from '../src/metrics/leader.ts';
+import { ownFamilies } from '../src/metrics/own.ts';
+import { BLIND, highestOf, latest, lowestOf, PARTIAL, type QueriedFamily, series } from '../src/rules/promql.ts';
+import { NAMED, NOT_OTHER, NOT_SENT } from './catalogue.ts';
+import { DASHBOARDS } from './dashboard-links.ts';
 import { placeholder } from './placeholder.ts';
-import { firing, healthRecords, IGNORING_NAME, type RecordingRule, unlessBlind } from './promql.ts';
-import { readingAlerts, unavailableRecord } from './reading-alerts.ts';
-import { scheduleAlerts } from './schedule-alerts.ts';
-import { COUNTED_WINDOWS } from './thresholds.ts';
+import { sloRules } from './slo.ts';
 
-/** Conditions for loading each set of alerts. */
-export const SETS: Readonly<Record<AlertSet, string>> = {
-  core: 'For every team: see [core-alerts.md](core-alerts.md).',
-  postgresql: 'If the store is in PostgreSQL.',
-  'auto-cancel': 'If auto-cancel is enabled.',
-  schedules: 'If `schedules` are configured.',
-  'flow-control': 'If messages have flow-control keys.',
-  notifications: 'If the agent itself sends alerts.',
-  extended: 'Off by default, for investigations or earlier warning. Load `dashboards/rules/extended.yaml` as well.',
-};
-
-export const alerts: readonly AlertSpec[] = [
-  ...agentAlerts,
-  ...leaderAlerts,
-  ...readingAlerts,
-  ...messageAlerts,
-  ...dlqAlerts,
-  ...flowControlAlerts,
-  ...scheduleAlerts,
-];
-
-/** Groups of recording rules, in the order of their dependencies. */
-const recordGroups: readonly RuleGroup[] = [
-  // This group must be the first, because `rules print` adds configured alerts to it.
-  { name: 'delivery-health', rules: [...healthRecords, unavailableRecord] },
-  // Error budgets, increases per minute, ratios over short windows, and stalls.
-  { name: 'delivery-messages-short', interval: '1m', rules: messageRecords },
-  // The interval must be shorter than the lookback of Prometheus, which is five minutes.
-  { name: 'delivery-messages-long', interval: `${COUNTED_WINDOWS.longEvery}m`, rules: longRecords },
-  { name: 'delivery-error-budgets', interval: '1m', rules: burnRecords },
-  // Alerts query these records over ranges of up to one day.
-  { name: 'delivery-dlq-records', interval: '1m', rules: dlqRecords },
-  { name: 'delivery-flow-control-records', interval: '1m', rules: flowControlRecords },
-];
-
-const UNREAD = 'Still firing: current data does not show whether the problem is over.';
+const JOB = 'cluster, namespace, job';
+/** Prometheus's own metric: whether the last scrape of a target succeeded. */
+const up = { name: 'up', labels: [] } as const;
+const ofJob = { job: placeholder('jobInQuotes') } as const;
+const collected = series(ownFamilies.up);
+const { labels } = alertingFamilies.problem;
 
 /**
- * Returns an alert's expression with its hold. Unreadable data looks like recovery, because gauges are withdrawn and counters are
- * frozen. Therefore a firing alert keeps firing with a negative value until data is readable, or until no agent collects that
- * data any more. Alerts that are not firing do not start to fire.
+ * Current problems. The record bridges ten minutes without samples, such as a restart or a takeover. While no process collects an
+ * account, its problems stay, unless all targets of the job answer and collect other accounts: then the account was removed. They
+ * end a day after the last sample of the job.
  */
-function heldExpression({
-  name,
-  expr,
-  labels,
-  collector,
-  countsUnreadable,
-  isAbsentWhenBlind,
-  ended,
-}: AlertSpec): string {
-  if (collector === undefined) return expr;
-  const hold = ended === undefined ? `< ${countsUnreadable ? -2 : -1}` : `unless ${IGNORING_NAME} ${ended}`;
-  const quiet = isAbsentWhenBlind || ended !== undefined ? [] : [unlessBlind(collector, labels)];
-  return [expr, ...quiet, `or ${IGNORING_NAME} ${firing(name)} ${hold}`].join('\n');
+const HELD = { name: 'delivery_problem:held', labels } as const;
+const problem = series(alertingFamilies.problem);
+const held = `(
+  ${highestOf(`last_over_time(${problem}[10m])`, labels)}
+  or last_over_time(${HELD.name}[10m])
+    unless on (${JOB}, account) ${collected}
+    unless on (${JOB}) (${collected} unless on (${JOB}) ${series(up)} == 0)
+    and on (${JOB}) last_over_time(${problem}[1d])
+) == 1`;
+
+/**
+ * Accounts that an agent collected for at least five minutes of the last day. Targets of the service discovery have an `instance`
+ * for each account: here, those of a job are one agent.
+ */
+const known = `label_replace(max_over_time(${collected}[1d:5m]), "instance", "", "instance", "delivery-watch/.+")`;
+/**
+ * Accounts of the agents none of whose accounts is collected now. If another agent collects some of them, the others were removed
+ * from the configuration.
+ */
+const missing = `group by (${JOB}, account) (${known} unless on (cluster, job, instance, replica) (${known} and on (${JOB}, account) ${collected}))`;
+
+interface Alert {
+  readonly alert: `Delivery${string}`;
+  readonly expr: string;
+  readonly for?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly summary: string;
+  readonly dashboard?: keyof typeof DASHBOARDS;
 }
 
-/** Converts an alert to a Prometheus rule with placeholders. */
-function alertingRule(alert: AlertSpec) {
-  const { name, severity, keepFiringFor = '0s', summary, description, dashboard, collector } = alert;
-  const account = alert.isOfAgent ? '' : '?var-account={{ $labels.account }}';
+/** Alerts on the absence of the agent. */
+const ABSENCE: readonly Alert[] = [
+  {
+    alert: 'DeliveryAgentDown',
+    expr: `absent(${series(up, ofJob)} == 1)`,
+    for: '10m',
+    // absent() does not return the labels of the missing series.
+    labels: { severity: 'critical', job: placeholder('job') },
+    summary: `No agent of the job ${placeholder('job')} can be scraped, so no account is monitored.`,
+    dashboard: 'agent',
+  },
+  {
+    alert: 'DeliveryInstanceDown',
+    expr: `${series(up, ofJob)} == 0`,
+    for: '10m',
+    labels: { severity: 'warning' },
+    summary: 'The agent {{ $labels.instance }} cannot be scraped.',
+    dashboard: 'agent',
+  },
+  {
+    alert: 'DeliveryAccountMissing',
+    expr: missing,
+    for: '10m',
+    labels: { severity: 'critical' },
+    summary: 'No running agent collects {{ $labels.account }}.',
+    dashboard: 'agent',
+  },
+  {
+    alert: 'DeliveryNoLeader',
+    expr: `sum by (${JOB}, schema) (${series(leaderFamilies.leader)}) != 1`,
+    for: '1m',
+    labels: { severity: 'critical' },
+    summary: '{{ $value }} processes lead the schema {{ $labels.schema }} instead of one.',
+    dashboard: 'agent',
+  },
+];
+
+const DASHBOARD_OF: Readonly<Record<string, keyof typeof DASHBOARDS>> = {
+  DeliveryDlqGrowing: 'dlq',
+  DeliveryDlqExpiringSoon: 'dlq',
+  DeliveryFailureCallbackStuck: 'dlq',
+};
+
+const named = NAMED.map(
+  ({ alert, kinds, summary }): Alert => ({
+    alert,
+    expr: series(HELD, { kind: kinds }),
+    summary,
+    dashboard: DASHBOARD_OF[alert] ?? 'overview',
+  }),
+);
+
+/** All other problems. */
+const other: Alert = {
+  alert: 'DeliveryProblem',
+  expr: `${HELD.name}{kind!~"${NOT_OTHER}", severity!="${NOT_SENT}"}${placeholder('enabled')}`,
+  summary:
+    '{{ with $labels.account }}{{ . }}{{ else }}The agent{{ end }} has the problem {{ $labels.kind }}{{ with $labels.subject }} ({{ . }}){{ end }}.',
+};
+
+/** Alerts of the default set. */
+export const alerts: readonly Alert[] = [...ABSENCE, ...named, other];
+
+function alertingRule({ alert, summary, dashboard = 'overview', ...rule }: Alert): ShippedRule {
   return {
-    alert: name,
-    expr: heldExpression(alert),
-    ...(alert.for === undefined ? {} : { for: alert.for }),
-    ...(keepFiringFor === '0s' ? {} : { keep_firing_for: keepFiringFor }),
-    labels: { severity, ...(collector && { collector }), ...alert.given },
+    alert,
+    ...rule,
     annotations: {
       summary,
-      description: collector ? `{{ if lt $value 0.0 }}${UNREAD}{{ else }}${description}{{ end }}` : description,
-      runbook_url: `${placeholder('runbooks')}/${name}.md`,
-      dashboard_url: `${placeholder('grafana')}/d/${DASHBOARDS[dashboard]}${account}`,
+      runbook_url: `${placeholder('runbooks')}/${alert}.md`,
+      status_url: `${placeholder('agent')}/{{ with $labels.account }}accounts/{{ . }}{{ end }}`,
+      dashboard_url: `${placeholder('grafana')}/d/${DASHBOARDS[dashboard]}{{ with $labels.account }}?var-account={{ . }}{{ end }}`,
     },
   };
 }
 
-/** One group for each set. The last one contains the extended alerts. */
-const alertingGroups: readonly RuleGroup[] = ALERT_SETS.map(set => ({
-  name: alertGroup(set),
-  rules: alerts.filter(alert => alert.set === set).map(alertingRule),
-}));
+const auxiliary = new Set(dataSources.flatMap(({ auxiliary = [] }) => auxiliary));
+/** Rounds on which gauges depend: while such a round keeps failing, its gauges are withdrawn. */
+export const decidingRounds = collectors
+  .flatMap(({ rounds, options }) => Object.keys(rounds(options.parse({}))))
+  .filter(round => !auxiliary.has(round));
+
+const ofRounds = (family: QueriedFamily) => series(family, { round: decidingRounds });
+const worstRound = (expr: string) => `max without (round) (${expr})`;
+const stale = ofRounds(ownFamilies.dataStale);
+const BLIND_REPLICA = { name: 'replica:delivery_blind:max', labels: ['collector'] } as const;
+
+/** Quality of collected data, for configured alerts: see `BLIND` and `PARTIAL`. */
+const healthRules: readonly ShippedRule[] = [
+  {
+    record: BLIND_REPLICA.name,
+    expr: worstRound(`(${stale} == 0 unless ${series(ownFamilies.dataTimestamp)}) + 0.5\nor ${stale}`),
+  },
+  // A stopped replica counts for five more minutes, which gives its successor time to read data.
+  { record: BLIND.name, expr: lowestOf(latest(series(BLIND_REPLICA)), BLIND.labels) },
+  {
+    record: PARTIAL.name,
+    expr: lowestOf(
+      worstRound(`${ofRounds(ownFamilies.success)} - ${ofRounds(ownFamilies.dataComplete)}`),
+      PARTIAL.labels,
+    ),
+  },
+];
 
 /** All rules with placeholders, as JSON. */
-export const rulesTemplate = JSON.stringify([...recordGroups, ...alertingGroups]);
+export const rulesTemplate = JSON.stringify({
+  default: { name: 'delivery-watch', rules: [{ record: HELD.name, expr: held }, ...alerts.map(alertingRule)] },
+  slo: { name: 'delivery-slo', interval: '1m', rules: sloRules },
+  health: { name: 'delivery-health', rules: healthRules },
+});
 
-/** All rules with default objectives and without links. */
-export const allGroups = filled(rulesTemplate, { objectives: DEFAULT_OBJECTIVES }) as readonly RuleGroup[];
-export const records: readonly RecordingRule[] = allGroups.flatMap(({ rules }) =>
-  rules.flatMap(({ record, labels, expr }) =>
-    record === undefined ? [] : [{ record, ...(labels && { labels }), expr }],
-  ),
-);
+/** All rules with default values and without links. */
+export const allGroups = filled(rulesTemplate, {}) as Readonly<Record<'default' | 'slo' | 'health', RuleGroup>>;
 
-const GENERATED = '# Generated by `npm run generate`; do not edit.\n';
+const yaml = (value: object) =>
+  `# Generated by \`npm run generate\`; do not edit.\n${stringify(value, { lineWidth: 0, compat: 'yaml-1.1', aliasDuplicateObjects: false })}`;
 
-/** Returns the contents of dashboards/rules/*.yaml, by file name. */
+/** Returns the generated rule files by path in the repository. The PrometheusRule contains the default set. */
 export function ruleFiles(): Readonly<Record<string, string>> {
-  const file = (groups: readonly object[]) =>
-    `${GENERATED}${stringify({ groups }, { lineWidth: 0, aliasDuplicateObjects: false })}`;
+  const metadata = { name: 'delivery-watch', labels: { 'app.kubernetes.io/name': 'delivery-watch' } };
+  const spec = { groups: [allGroups.default] };
+  const resource = { apiVersion: 'monitoring.coreos.com/v1', kind: 'PrometheusRule', metadata, spec };
   return {
-    'recording.yaml': file(allGroups.slice(0, recordGroups.length)),
-    'alerting.yaml': file(allGroups.slice(recordGroups.length, -1)),
-    'extended.yaml': file(allGroups.slice(-1)),
-  };
-}
-
-/** Returns the rules as Prometheus Operator resources. `base`: recording.yaml and alerting.yaml; `extended`: extended.yaml. */
-export function ruleResources(): { readonly base: string; readonly extended: string } {
-  const resource = (name: string, groups: readonly RuleGroup[]) => {
-    const metadata = { name, labels: { 'app.kubernetes.io/name': 'delivery-watch' } };
-    const rule = { apiVersion: 'monitoring.coreos.com/v1', kind: 'PrometheusRule', metadata, spec: { groups } };
-    return `${GENERATED}${stringify(rule, { lineWidth: 0, aliasDuplicateObjects: false })}`;
-  };
-  return {
-    base: resource('delivery-watch', allGroups.slice(0, -1)),
-    extended: resource('delivery-watch-extended', allGroups.slice(-1)),
+    'dashboards/rules/alerting.yaml': yaml({ groups: [allGroups.default] }),
+    'dashboards/rules/slo.yaml': yaml({ groups: [allGroups.slo] }),
+    'deploy/kubernetes/base/prometheus-rule.yaml': yaml(resource),
   };
 }

@@ -3,6 +3,7 @@ import type { Command } from 'commander';
 import { parse } from 'yaml';
 import { allCommands } from '../src/cli/cli.ts';
 import type { JsonSchema } from '../src/config/json-schema.ts';
+import { BUILTIN_ALERTS } from '../src/rules/checks/alerts.ts';
 
 /**
  * Names that users and other programs rely on. test/contract/names/ contains those of each version, and
@@ -77,7 +78,10 @@ export async function publicNames(): Promise<PublicNames> {
   const commands = await allCommands();
   return {
     metrics: sorted(metricNames(read('docs/metrics.md'))),
-    alerts: sorted(['alerting', 'extended'].flatMap(name => alertNames(`dashboards/rules/${name}.yaml`))),
+    alerts: sorted([
+      ...BUILTIN_ALERTS,
+      ...['alerting', 'slo'].flatMap(name => alertNames(`dashboards/rules/${name}.yaml`)),
+    ]),
     config: sorted(keysOf(JSON.parse(read('config.schema.json')), '')),
     commands: sorted(commands.flatMap(command => commandNames(command, ''))),
     api: sorted(apiNames(JSON.parse(read('docs/openapi.json')))),

@@ -1,17 +1,17 @@
 import { excludedFamilies } from '../config/excluded-families.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { someOf } from '../kit/text.ts';
-import { type AlertSet, DEFAULT_OBJECTIVES, type ShippedRule, shippedRules } from './shipped.ts';
+import { type RuleSet, type ShippedRule, shippedRules } from './shipped.ts';
 
 /** Returns the alerts that read one of these families, directly or through recording rules. `sets`: shipped alerts to include. */
 export function alertsThatRead(
   families: readonly string[],
   configured: readonly ShippedRule[] = [],
-  sets?: readonly AlertSet[],
+  sets: readonly RuleSet[] = ['default'],
 ): string[] {
   const names = new Set(families.flatMap(name => [name, `${name}_bucket`, `${name}_sum`, `${name}_count`]));
-  const shipped = shippedRules({ objectives: DEFAULT_OBJECTIVES }, sets).flatMap(({ rules }) => rules);
-  return [...shipped, ...configured].flatMap(({ record, alert, expr }) => {
+  const shipped = shippedRules({});
+  return [...sets.flatMap(set => shipped[set].rules), ...configured].flatMap(({ record, alert, expr }) => {
     if (!(expr.match(/[a-zA-Z_:][\w:]*/g) ?? []).some(word => names.has(word))) return [];
     if (record !== undefined) names.add(record);
     return alert ?? [];
@@ -19,7 +19,7 @@ export function alertsThatRead(
 }
 
 /** Warns of alerts that cannot be evaluated, because an account excludes a family that they read. */
-export async function warnOfBlindAlerts(config: LoadedConfig['config'], sets?: readonly AlertSet[]): Promise<void> {
+export async function warnOfBlindAlerts(config: LoadedConfig['config'], sets?: readonly RuleSet[]): Promise<void> {
   const { accounts } = config;
   const excluding = accounts
     .map(account => ({ name: account.name, families: excludedFamilies(account) }))

@@ -2,8 +2,8 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { createFolder } from '../kit/new-file.ts';
-import { commandGroup, loadOptional, servedRunbooks } from './option-values.ts';
-import { DEFAULT_OBJECTIVES, type Settings, shippedDashboards } from './shipped.ts';
+import { commandGroup, loadOptional, servedLinks } from './option-values.ts';
+import { type Settings, shippedDashboards } from './shipped.ts';
 
 interface Options extends Omit<Settings, 'objectives'> {
   readonly dir?: string;
@@ -41,9 +41,9 @@ function printCommand(): Command {
       const own = loadOptional(config)?.config;
       const files = shippedDashboards({
         ...places,
-        runbooks: withoutSlash(runbooks ?? (own && servedRunbooks(own))) || undefined,
+        runbooks: withoutSlash(runbooks ?? (own && servedLinks(own).runbooks)) || undefined,
         grafana: withoutSlash(grafana),
-        objectives: own?.objectives ?? DEFAULT_OBJECTIVES,
+        ...(own && { objectives: own.objectives }),
       });
       if (dir === undefined) {
         process.stdout.write(`${JSON.stringify(files, null, 2)}\n`);

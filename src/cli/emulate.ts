@@ -31,18 +31,13 @@ export async function startEmulatorFor(
 
 async function emulatorHelp(): Promise<string> {
   const { scenarios, dialectHelp, faultHelp } = await import('../emulator/server.ts');
-  const { DEFAULT_OBJECTIVES, shippedRules } = await import('./shipped.ts');
-  const byDefault = shippedRules({ objectives: DEFAULT_OBJECTIVES }).flatMap(({ rules }) => rules);
-  const kindOf = (name: string) => (byDefault.some(({ alert }) => alert === name) ? 'alerts' : 'extended alerts');
   const indent = (lines: readonly string[]) => lines.map(line => `  ${line}`);
   return [
     '',
     'Scenarios:',
     ...Object.entries(scenarios).flatMap(([name, { description, fires }]) => [
       `  ${name}\n      ${description}`,
-      ...Object.entries(Object.groupBy(fires, kindOf))
-        .sort()
-        .map(([kind, names]) => `      ${kind}: ${names.join(', ')}`),
+      ...(fires.length === 0 ? [] : [`      alerts: ${fires.join(', ')}`]),
     ]),
     '',
     'Options (--option name=value), the default first:',

@@ -41,9 +41,14 @@ export function linkOption(text: string): string {
   return text.replace(/\/+$/, '');
 }
 
-/** Returns the address of the agent's runbooks; undefined without `server.externalUrl`. */
-export const servedRunbooks = ({ server: { externalUrl } }: Config): string | undefined =>
-  externalUrl === null ? undefined : `${externalUrl.replace(/\/+$/, '')}/runbooks`;
+/** Returns the addresses of the agent and of its runbooks; nothing without `server.externalUrl`. */
+export function servedLinks({ server: { externalUrl } }: Config): {
+  readonly agent?: string;
+  readonly runbooks?: string;
+} {
+  const agent = externalUrl?.replace(/\/+$/, '');
+  return agent === undefined ? {} : { agent, runbooks: `${agent}/runbooks` };
+}
 
 /** Parses the name of a scrape job. It must not contain `{{`, because alert texts are templates. */
 export function jobOption(text: string): string {

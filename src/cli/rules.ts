@@ -4,16 +4,8 @@ import type { Config } from '../config/schema.ts';
 import { writeYaml } from '../config/yaml-file.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
 import { type Coverage, configuredAlerts, coverageOf, type RuleCheck, testRules } from './offline-rules.ts';
-import { commandGroup, jobOption, linkOption, loadOptional, servedRunbooks } from './option-values.ts';
-import {
-  ALERT_SETS,
-  type AlertSet,
-  DEFAULT_JOB,
-  DEFAULT_OBJECTIVES,
-  type RuleGroup,
-  type Settings,
-  shippedRules,
-} from './shipped.ts';
+import { commandGroup, jobOption, linkOption, loadOptional, servedLinks } from './option-values.ts';
+import { DEFAULT_JOB, RULE_SETS, type RuleGroup, type RuleSet, type Settings, shippedRules } from './shipped.ts';
 
 const words = (verdict: string, reason: string | undefined) =>
   reason === undefined || reason === verdict ? verdict : `${verdict} (${reason})`;
@@ -66,41 +58,42 @@ function testCommand(): Command {
 
 interface PrintOptions extends Pick<Settings, 'job' | 'runbooks' | 'grafana'> {
   readonly config?: string;
-  readonly set?: readonly AlertSet[];
+  readonly set: readonly RuleSet[];
 }
 
-function setsOption(text: string): readonly AlertSet[] {
+function setsOption(text: string): readonly RuleSet[] {
   const names = text.split(',').map(name => name.trim());
-  const sets = ALERT_SETS.filter(set => names.includes(set));
-  const unknown = names.filter(name => !ALERT_SETS.some(set => set === name));
+  const sets = RULE_SETS.filter(set => names.includes(set));
+  const unknown = names.filter(name => !RULE_SETS.some(set => set === name));
   if (unknown.length === 0) return sets;
   throw new InvalidArgumentError(
-    `unknown: ${unknown.map(name => JSON.stringify(name)).join(', ')}. Allowed: ${ALERT_SETS.join(', ')}.`,
+    `unknown: ${unknown.map(name => JSON.stringify(name)).join(', ')}. Allowed: ${RULE_SETS.join(', ')}.`,
   );
 }
 
-/** Adds configured alerts to the first group, which contains the records that they need. */
-function withConfigured(shipped: readonly RuleGroup[], { alerts }: Pick<Config, 'alerts'>): readonly RuleGroup[] {
-  const [health, ...others] = shipped;
-  const { interval, rules } = configuredAlerts({ alerts });
-  if (!health || rules.length === 0) return shipped;
+/** Returns the group of configured alerts with the recording rules that they need. */
+function configuredGroup(shipped: readonly RuleGroup[], health: RuleGroup, config: Config): readonly RuleGroup[] {
+  const { interval, rules } = configuredAlerts(config);
+  if (rules.length === 0) return [];
   const names = new Set(shipped.flatMap(group => group.rules.map(({ alert }) => alert)));
   for (const { alert } of rules) {
     if (!names.has(alert)) continue;
     process.stderr.write(`warning: the alert ${alert} has the name of a shipped alert: each keeps the other firing\n`);
   }
-  return [{ name: 'delivery-watch', interval, rules: [...health.rules, ...rules] }, ...others];
+  return [{ name: 'delivery-configured', interval, rules: [...health.rules, ...rules] }];
 }
+
+/** Returns the settings of the shipped rules that the configuration contains. */
+const settingsOf = (config: Config): Settings => ({
+  ...servedLinks(config),
+  enable: config.alerts.builtin?.enable ?? [],
+});
 
 function printCommand(): Command {
   return new Command('print')
     .description('print the shipped rules and the configured alerts as a Prometheus rule file (YAML)')
     .option('--config <file>', 'configuration file with alerts; needs no secrets')
-    .option(
-      '--set <names>',
-      `print only these sets of shipped alerts: ${ALERT_SETS.join(', ')} (default: all but extended)`,
-      setsOption,
-    )
+    .option('--set <names>', `sets of shipped rules: ${RULE_SETS.join(', ')}`, setsOption, ['default'])
     .option('--job <name>', 'scrape job of the agents', jobOption, DEFAULT_JOB)
     .option(
       '--runbooks <url>',
@@ -111,10 +104,10 @@ function printCommand(): Command {
     .action(async ({ config: file, set: sets, ...places }: PrintOptions) => {
       const loaded = loadOptional(file);
       if (loaded) await warnOfBlindAlerts(loaded.config, sets);
-      const runbooks = loaded && servedRunbooks(loaded.config);
-      const objectives = loaded?.config.objectives ?? DEFAULT_OBJECTIVES;
-      const shipped = shippedRules({ objectives, runbooks, ...places }, sets);
-      process.stdout.write(writeYaml({ groups: loaded ? withConfigured(shipped, loaded.config) : shipped }));
+      const { health, ...rules } = shippedRules({ ...(loaded && settingsOf(loaded.config)), ...places });
+      const shipped = sets.map(set => rules[set]);
+      const configured = loaded ? configuredGroup(shipped, health, loaded.config) : [];
+      process.stdout.write(writeYaml({ groups: [...shipped, ...configured] }));
     });
 }
 

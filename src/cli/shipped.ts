@@ -11,22 +11,32 @@ export interface Settings {
   readonly runbooks?: string | undefined;
   readonly grafana?: string | undefined;
   readonly traces?: string | undefined;
-  readonly objectives: Config['objectives'];
+  /** Address of the agent, `server.externalUrl`. */
+  readonly agent?: string | undefined;
+  /** Kinds of problems that are off by default. */
+  readonly enable?: readonly string[];
+  /** Default: those of an empty configuration. */
+  readonly objectives?: Config['objectives'];
 }
 
 export const DEFAULT_JOB = 'delivery-watch';
-export const DEFAULT_OBJECTIVES: Config['objectives'] = objectivesOptions.parse({});
+const DEFAULT_OBJECTIVES: Config['objectives'] = objectivesOptions.parse({});
 
-/** Alert sets loaded by default. Alerts for unused features have no series and never fire. */
-const DEFAULT_SETS = ['core', 'postgresql', 'auto-cancel', 'schedules', 'flow-control', 'notifications'] as const;
-export const ALERT_SETS = [...DEFAULT_SETS, 'extended'] as const;
-export type AlertSet = (typeof ALERT_SETS)[number];
-
-export const alertGroup = (set: AlertSet): string => `delivery-${set}`;
+/** Sets of shipped rules, as dashboards/rules/alerting.yaml and slo.yaml contain them. */
+export const RULE_SETS = ['default', 'slo'] as const;
+export type RuleSet = (typeof RULE_SETS)[number];
 
 /** Returns the values of the placeholders `<<name>>`. */
-function valuesOf({ job, runbooks, grafana, traces = '/explore', objectives }: Settings) {
-  const { delivered, onTimeWithin, window } = objectives;
+function valuesOf({
+  job,
+  runbooks,
+  grafana,
+  traces = '/explore',
+  agent,
+  enable = [],
+  objectives = DEFAULT_OBJECTIVES,
+}: Settings) {
+  const { delivered, onTimeWithin } = objectives;
   const scrapeJob = job ?? DEFAULT_JOB;
   return {
     job: scrapeJob,
@@ -37,13 +47,13 @@ function valuesOf({ job, runbooks, grafana, traces = '/explore', objectives }: S
     runbooks,
     grafana,
     traces,
+    agent,
+    enabled: enable.length === 0 ? '' : `\nor delivery_problem:held{kind=~"${enable.join('|')}"}`,
     failureBudget: 1 - delivered,
     failureBudget14x: 14.4 * (1 - delivered),
     onTimeWithin: formatDuration(onTimeWithin),
     onTimeSeconds: onTimeWithin / 1000,
     onTimeSecondsHalf: onTimeWithin / 1000 / 2,
-    window: formatDuration(window),
-    windowMinutes: window / 60_000,
   };
 }
 
@@ -83,37 +93,9 @@ export interface RuleGroup {
   readonly rules: readonly ShippedRule[];
 }
 
-/** Removes unused recording rules, except those of the first group, which configured alerts read. */
-function withoutUnread(groups: readonly RuleGroup[], dashboards: string): RuleGroup[] {
-  const wordsIn = (text: string): string[] => text.match(/[\w:]+/g) ?? [];
-  const read = new Set(wordsIn(dashboards));
-  const isRead = ({ record, expr, annotations = {} }: ShippedRule) => {
-    if (record !== undefined && !read.has(record)) return false;
-    for (const word of [expr, ...Object.values(annotations)].flatMap(wordsIn)) read.add(word);
-    return true;
-  };
-  // Process the rules in reverse, because rules use only earlier recording rules.
-  const [first, ...others] = groups;
-  const kept = others
-    .toReversed()
-    .map(group => ({ ...group, rules: group.rules.toReversed().filter(isRead).toReversed() }));
-  return [...(first ? [first] : []), ...kept.toReversed().filter(({ rules }) => rules.length > 0)];
-}
-
-/**
- * Returns the shipped rules for Prometheus 2.42 and newer. With `sets`, returns only their alerts and the recording rules that
- * are used.
- */
-export function shippedRules(
-  settings: Settings,
-  sets?: readonly AlertSet[],
-  template = readTemplate('rules.json'),
-): readonly RuleGroup[] {
-  const omitted = ALERT_SETS.filter(set => !(sets ?? DEFAULT_SETS).includes(set)).map(alertGroup);
-  const groups = filled(template, settings) as readonly RuleGroup[];
-  const chosen = groups.filter(({ name }) => !omitted.includes(name));
-  return sets === undefined ? chosen : withoutUnread(chosen, readTemplate('dashboards.json'));
-}
+/** Returns the shipped rules for Prometheus 2.42 and newer, by set. `health`: recording rules that configured alerts read. */
+export const shippedRules = (settings: Settings) =>
+  filled(readTemplate('rules.json'), settings) as Readonly<Record<RuleSet | 'health', RuleGroup>>;
 
 interface Panel {
   readonly panels?: readonly Panel[];

@@ -4,7 +4,7 @@ import type { FaultSeed } from './faults.ts';
 /** Times in ms. `elapsedMs` counts from the start of the workload and is negative before it. */
 export interface Scenario {
   readonly description: string;
-  /** Shipped alerts that fire within eight hours (`stuck-callback`: within two days), except `info` alerts. */
+  /** Alerts that are sent by default and fire within eight hours (`stuck-callback`: within two days). */
   readonly fires: readonly string[];
   /** Returns the share (0 to 1) of messages to a destination that fail permanently. */
   doomed?(usual: number, elapsedMs: number): number;
@@ -40,12 +40,11 @@ const HEALTHY: Pick<Scenario, 'doomed' | 'takesMs' | 'isTidy'> = {
 /** Alerts that fire because of more failures, delayed retries and uncleared dead letters. */
 const DLQ_GROWTH = [
   'DeliveryDestinationFailing',
-  'DeliveryDlqAgeHigh',
   'DeliveryDlqGrowing',
   'DeliveryErrorBudgetFastBurn',
   'DeliveryFlowControlBacklogGrowing',
-  'DeliveryOnTimeBudgetFastBurn',
-  'DeliveryScheduleLate',
+  'DeliveryMessagesLate',
+  'DeliveryScheduleFailing',
 ];
 
 export const scenarios: Readonly<Record<string, Scenario>> = {
@@ -56,7 +55,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   neglected: {
     description: 'a working service: one message in a hundred fails, some dead letters expire, failure callbacks fail',
-    fires: ['DeliveryDlqAgeHigh', 'DeliveryOnTimeBudgetFastBurn', 'DeliveryScheduleLate'],
+    fires: ['DeliveryMessagesLate', 'DeliveryScheduleFailing'],
   },
   'dlq-growth': {
     description: 'more and more messages fail, and no operator clears the dead letters',
@@ -67,8 +66,8 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   'stuck-callback': {
     description: 'more workflow runs fail, and one failure callback in eight is stuck for days, with its dead letter',
-    // The first alert fires after a day, the second after two days.
-    fires: ['DeliveryDlqAgeHigh', 'DeliveryFailureCallbackStuck'],
+    // After two days.
+    fires: ['DeliveryFailureCallbackStuck'],
     ...HEALTHY,
     runFailsEveryMs: 4 * MINUTE_MS,
     stuck: elapsedMs => (elapsedMs < -12 * HOUR_MS ? 0 : 0.125),
@@ -76,7 +75,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   'flow-control-pileup': {
     description:
       'for two of every four hours, starting with the first two, deliveries take twice as long and messages pile up behind flow-control keys',
-    fires: ['DeliveryFlowControlBacklogGrowing', 'DeliveryOnTimeBudgetFastBurn', 'DeliveryScheduleLate'],
+    fires: ['DeliveryFlowControlBacklogGrowing', 'DeliveryMessagesLate', 'DeliveryScheduleFailing'],
     ...HEALTHY,
     // The emulator starts an hour after the workload, at the start of the slow hours.
     dialect: { flowControlFields: 'all' },
@@ -91,14 +90,14 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   'rate-limited': {
     description: 'other clients of the account use up its request limit: four in ten requests get 429',
-    fires: ['DeliveryRateLimited'],
+    fires: ['DeliveryReadingThrottled'],
     ...HEALTHY,
     fault: () => ({ kind: 'status', status: 429, retryAfter: 1, share: 0.4 }),
   },
   'schedule-missed': {
     description:
       'a schedule that runs every minute (scd_7minutely) does not fire in 5 of every 20 minutes, in 5 others all its deliveries fail, and no operator clears dead letters',
-    fires: ['DeliveryDestinationFailing', 'DeliveryDlqAgeHigh', 'DeliveryScheduleLate', 'DeliveryScheduleMissed'],
+    fires: ['DeliveryDestinationFailing', 'DeliveryScheduleFailing'],
     ...HEALTHY,
     // An operator would republish the schedule's dead letters.
     unattended: true,

@@ -1,6 +1,5 @@
 /**
- * Limits shared by the shipped alerts and the page. `mixin/thresholds.ts` has the limits that only shipped rules use. Shares are
- * from 0 to 1, times in seconds.
+ * Limits of the checks. Shares are from 0 to 1, times in seconds.
  */
 
 /** Minimum number of bad messages that are reported, regardless of their share. */

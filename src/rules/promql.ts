@@ -58,8 +58,6 @@ export const highestOf = (expr: string, labels: readonly string[] = []) => `max 
 
 export const lowestOf = (expr: string, labels: readonly string[] = []) => `min ${by(labels)} (${expr})`;
 
-export const accountsOf = (expr: string) => `group ${by([])} (${expr})`;
-
 export type VectorOf = (selector: string) => string;
 
 /** Returns the maximum of a family over replicas, so that replicas with less data do not lower it. */

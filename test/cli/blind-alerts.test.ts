@@ -2,10 +2,18 @@ import { expect, it } from 'vitest';
 import { alertsThatRead } from '../../src/cli/blind-alerts.ts';
 
 it('alertsThatRead finds alerts that read a family directly', () =>
-  expect(alertsThatRead(['delivery_schedule_missed_total'])).toEqual(['DeliveryScheduleMissed']));
+  expect(alertsThatRead(['delivery_watch_leader'])).toEqual(['DeliveryNoLeader']));
 
 it('alertsThatRead finds alerts that read a family through recording rules', () =>
-  expect(alertsThatRead(['delivery_messages_finished_total'])).toContain('DeliveryErrorBudgetFastBurn'));
+  expect(alertsThatRead(['delivery_problem'])).toContain('DeliveryErrorBudgetFastBurn'));
+
+it('alertsThatRead finds alerts of the selected sets alone', () => {
+  expect(alertsThatRead(['delivery_messages_finished_total'])).toEqual([]);
+  expect(alertsThatRead(['delivery_messages_finished_total'], [], ['slo'])).toEqual([
+    'DeliverySloFastBurn',
+    'DeliverySloSlowBurn',
+  ]);
+});
 
 it('alertsThatRead finds configured alerts that read a family', () => {
   const more = [

@@ -77,7 +77,6 @@ describe('dashboards print', () => {
     expect(overview.templating.list[1].current.value).toEqual(['dw']);
     expect(overview.links[1].url).toBe('https://g.example/d/delivery-watch-dlq');
     const text = JSON.stringify(overview);
-    expect(text).toContain('[7d:1h]');
     expect(text).not.toContain('[30d:1h]');
     expect(text).toContain('https://g.example/d/delivery-watch-agent?');
     const failing = overview.panels.find(({ title }: { title: string }) => title === 'Failing most (1 h)');

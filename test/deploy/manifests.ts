@@ -2,7 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 
-/** Contents of the manifests in deploy/kubernetes by file name, except the extended rules and kustomization.yaml files. */
+/** Contents of the manifests in deploy/kubernetes by file name, except kustomization.yaml files. */
 export const manifestFiles = (): Readonly<Record<string, string>> =>
   Object.fromEntries(
     globSync('deploy/kubernetes/{base,service,overlays/*}/*.yaml')

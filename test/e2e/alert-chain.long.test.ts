@@ -2,8 +2,11 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
-import type { Emulator } from '../../src/emulator/server.ts';
-import { startAgent, unlimited } from '../support/agent.ts';
+import { startAgent } from '../../src/agent/agent.ts';
+import { Config } from '../../src/config/schema.ts';
+import type { Destination, Emulator } from '../../src/emulator/server.ts';
+import { acceleratedClock, type Clock, systemClock } from '../../src/kit/clock.ts';
+import { startAgent as startProcess, unlimited } from '../support/agent.ts';
 import { ALERTMANAGER, type Alertmanager, startAlertmanager } from '../support/alertmanager.ts';
 import { afterThisTest } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
@@ -11,6 +14,7 @@ import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { serve } from '../support/http-service.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
+import { faster, startReceivers } from '../support/shipped-alertmanager.ts';
 
 interface ReceivedAlert {
   readonly status: string;
@@ -69,26 +73,73 @@ async function watch(emulator: Emulator, more: object = {}): Promise<string> {
     },
     ...more,
   };
-  return new URL((await startAgent(config, emulator.token)).url).host;
+  return new URL((await startProcess(config, emulator.token)).url).host;
 }
 
 const SECONDS: Readonly<Record<string, number>> = { s: 1, m: 60, h: 3600, d: 86_400 };
-const FASTER = 120;
 
-/** Returns the shipped rules with all durations divided by 120: half an hour becomes fifteen seconds. */
-function inFastMotion(rules: string): string {
-  const faster = (amount: string, unit: string) => `${Math.ceil((Number(amount) * (SECONDS[unit] ?? 1)) / FASTER)}s`;
+/** Returns the shipped rules with all durations divided by `speed`, but at least as long as four scrapes. */
+function inFastMotion(rules: string, speed: number): string {
+  const faster = (amount: string, unit: string, least: number) =>
+    `${Math.max(least, Math.ceil((Number(amount) * (SECONDS[unit] ?? 1)) / speed))}s`;
   return rules
+    .replace(/((?:for|interval): )(\d+)([smhd])\b/g, (_, key, amount, unit) => key + faster(amount, unit, 1))
     .replace(
-      /((?:for|keep_firing_for|interval): )(\d+)([smhd])\b/g,
-      (_, key, amount, unit) => key + faster(amount, unit),
-    )
-    .replace(
-      /\[(\d+)([smhd])\]/g,
-      (_, amount, unit) => `[${faster(amount, unit) === '3s' ? '4s' : faster(amount, unit)}]`,
-    )
-    .replace(/offset (\d+)([smhd])\b/g, (_, amount, unit) => `offset ${faster(amount, unit)}`);
+      /([[:])(\d+)([smhd])(?=[:\]])/g,
+      (_, sign, amount, unit) => sign + faster(amount, unit, sign === ':' ? 1 : 4),
+    );
 }
+
+interface Chain {
+  /** Seconds of agent, service, rules and Alertmanager per real second. Prometheus scrapes every real second. */
+  readonly speed: number;
+  readonly accounts?: number;
+  destinations?(clock: Clock): readonly Destination[];
+}
+
+/**
+ * Starts the emulator, the real agent, Prometheus with the default rules and Alertmanager with the shipped configuration. All of them
+ * run at the same speed.
+ */
+async function startChain({ speed, accounts = 1, destinations }: Chain) {
+  const clock = acceleratedClock(systemClock, speed);
+  const workload = destinations
+    ? { destinations: destinations(clock) }
+    : { history: 0, workload: false, dlqEntries: 0 };
+  const emulator = await emulate({ clock, ...workload });
+  const receivers = await startReceivers();
+  const alertmanager = await startAlertmanager(receivers.url, faster(speed, receivers.url));
+  const every = '1m';
+  const config = Config.parse({
+    server: { listen: '127.0.0.1:0' },
+    log: { level: 'error' },
+    store: { kind: 'memory' },
+    accounts: Array.from({ length: accounts }, (_, index) => ({
+      ...unlimited(`account-${index}`, emulator.url),
+      token: emulator.token,
+    })),
+    collect: { flowControl: { every }, dlq: { every }, events: { every } },
+    alerts: { evaluateEvery: '30s' },
+  });
+  const loaded = { file: 'chain', config, hash: 'chain', warnings: [] };
+  const agent = await startAgent(loaded, { env: {}, clock, random: Math.random });
+  afterThisTest(() => agent.close());
+  const file = join(newFolder(), 'alerting.yaml');
+  writeFileSync(file, inFastMotion(readFileSync('dashboards/rules/alerting.yaml', 'utf8'), speed));
+  const prometheus = await startPrometheus({
+    scrapeConfigs: [{ job_name: 'delivery-watch', static_configs: [{ targets: [new URL(agent.url).host] }] }],
+    config: {
+      rule_files: [file],
+      alerting: { alertmanagers: [{ static_configs: [{ targets: [new URL(alertmanager.url).host] }] }] },
+    },
+    flags: ['--rules.alert.resend-delay=1s'],
+  });
+  afterThisTest(() => prometheus.stop());
+  const pass = (minutes: number) => sleep((minutes * 60_000) / speed);
+  return { emulator, receivers, prometheus, clock, pass };
+}
+
+const MINUTE = 60_000;
 
 /** Kills Alertmanager after it has saved its notification log, calls `heal` and restarts Alertmanager. */
 async function restartWhileHealing(alertmanager: Alertmanager, heal: () => Promise<void>): Promise<void> {
@@ -101,34 +152,62 @@ async function restartWhileHealing(alertmanager: Alertmanager, heal: () => Promi
 }
 
 describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))('alerts from end to end', () => {
-  it('an alert and its resolution reach the receiver through Prometheus (with the shipped rules) and Alertmanager', async () => {
-    const receiver = await startReceiver();
-    const alertmanager = await startAlertmanager(receiver.url);
-    const { emulator, heal } = await startGrowth();
-    const target = await watch(emulator);
-    const folder = newFolder();
-    for (const name of ['recording.yaml', 'alerting.yaml']) {
-      writeFileSync(join(folder, name), inFastMotion(readFileSync(`dashboards/rules/${name}`, 'utf8')));
-    }
-    const prometheus = await startPrometheus({
-      scrapeConfigs: [{ job_name: 'delivery-watch', static_configs: [{ targets: [target] }] }],
-      config: {
-        rule_files: [join(folder, '*.yaml')],
-        alerting: { alertmanagers: [{ static_configs: [{ targets: [new URL(alertmanager.url).host] }] }] },
-      },
-      flags: ['--rules.alert.resend-delay=1s'],
-    });
-    afterThisTest(() => prometheus.stop());
+  it('an unavailable service with twenty accounts causes one notification, and one of its end', async () => {
+    const { emulator, receivers, pass } = await startChain({ speed: 20, accounts: 20 });
+    await pass(5);
+    emulator.faults.add({ kind: 'status', status: 503 });
+    await eventually(() => expect(receivers.all()).toHaveLength(1));
+    await pass(20);
+    expect(receivers.all()).toEqual([expect.stringMatching(/^urgent:( DeliveryBlind){20,}$/)]);
+    emulator.faults.clear();
+    await eventually(() => expect(receivers.all()).toHaveLength(2));
+    await pass(10);
+    expect(receivers.all().slice(1)).toEqual([expect.stringMatching(/^urgent:( DeliveryBlind \(resolved\)){20,}$/)]);
+  });
 
-    await eventually(() => expect(receiver.of('DeliveryDlqGrowing')).not.toEqual([]));
-    const [growing] = receiver.of('DeliveryDlqGrowing');
-    expect(growing).toMatchObject({
-      status: 'firing',
-      labels: { account: 'shop', severity: 'warning', job: 'delivery-watch' },
-      annotations: { summary: 'The dead-letter queue of shop is growing.' },
+  it('a destination of three that fails for two hours causes at most three notifications', async () => {
+    const [START, END] = [60 * MINUTE, 180 * MINUTE];
+    const { receivers, prometheus, clock, pass } = await startChain({
+      speed: 120,
+      destinations(clock) {
+        const start = clock.now();
+        const isDown = () => clock.now() >= start + START && clock.now() < start + END;
+        return ['orders', 'mails', 'reports'].map(name => ({
+          fields: { method: 'POST', header: {}, maxRetries: 3, topicId: '', url: `https://${name}.example.com/` },
+          everyMs: 30_000,
+          takesMs: 300,
+          get flaky() {
+            return name === 'orders' && isDown() ? 1 : 0.005;
+          },
+          doomed: 0.001,
+          statuses: [503],
+        }));
+      },
     });
-    await restartWhileHealing(alertmanager, heal);
-    await eventually(() => expect(receiver.of('DeliveryDlqGrowing').at(-1)?.status).toBe('resolved'));
+    const end = clock.now() + END;
+    await eventually(() => expect(receivers.all().join()).toContain('urgent: '), 200_000);
+    while (clock.now() < end) await pass(5);
+    await eventually(async () => {
+      expect(await prometheus.query('ALERTS{alertstate="firing", severity="critical"}')).toEqual([]);
+    }, 200_000);
+    await pass(20);
+    const sent = receivers.all();
+    expect(sent.length, sent.join('\n')).toBeLessThanOrEqual(3);
+    expect(sent.at(-1)).toMatch(/^urgent: Delivery(MessagesLate|ErrorBudgetFastBurn) \(resolved\)/);
+  });
+
+  it('a revoked token and its replacement cause two notifications, the second within two minutes', async () => {
+    const { emulator, receivers, clock, pass } = await startChain({ speed: 10 });
+    await pass(3);
+    emulator.faults.add({ kind: 'status', status: 401 });
+    await eventually(() => expect(receivers.all()).toEqual(['urgent: DeliveryTokenRejected']));
+    await pass(5);
+    emulator.faults.clear();
+    const fixedAt = clock.now();
+    await eventually(() => expect(receivers.all()).toHaveLength(2));
+    expect(clock.now() - fixedAt).toBeLessThan(2 * MINUTE);
+    await pass(5);
+    expect(receivers.all()).toEqual(['urgent: DeliveryTokenRejected', 'urgent: DeliveryTokenRejected (resolved)']);
   });
 
   it('an alert of the agent and its resolution reach the receiver through Alertmanager without Prometheus', async () => {

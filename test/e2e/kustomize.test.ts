@@ -180,8 +180,4 @@ describe.skipIf(kubectl === undefined)('deploy/kubernetes with Kustomize', () =>
     const shipped = readManifests({ all: readFileSync('deploy/kubernetes/base/prometheus-rule.yaml', 'utf8') });
     expect(alerts(JSON.stringify(rules))).toEqual([...alerts(JSON.stringify(shipped)), 'TooManyEmails'].sort());
   });
-
-  it('deploy/kubernetes/extended contains only the extended alerts', () => {
-    expect(names(build('deploy/kubernetes/extended'))).toEqual(['PrometheusRule delivery-watch-extended']);
-  });
 });

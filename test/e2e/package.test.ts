@@ -115,7 +115,7 @@ describe('npm package', () => {
     for (const needed of ['style.css', 'client.js', 'age.js', 'uplot.js', 'uplot.css']) {
       expect((await fetch(page + assets + needed)).status, needed).toBe(200);
     }
-    expect(await (await fetch(`${page}runbooks/DeliveryTokenRejected`)).text()).toContain('<h2>What to do</h2>');
+    expect(await (await fetch(`${page}runbooks/DeliveryTokenRejected`)).text()).toContain('<p>Do: ');
     demo.kill('SIGTERM');
     expect(await once(demo, 'exit')).toEqual([0, null]);
   });

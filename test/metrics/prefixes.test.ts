@@ -1,5 +1,4 @@
 import { expect, it } from 'vitest';
-import { records } from '../../mixin/rules.ts';
 import { collectors } from '../../src/collectors/index.ts';
 import { accountFamilies } from '../../src/metrics/account-families.ts';
 import { alertingFamilies } from '../../src/metrics/alerting.ts';
@@ -30,8 +29,4 @@ it('the name prefix of each family shows which module owns it', () => {
     'delivery_service_clock_skew_seconds',
     'delivery_token_rejected',
   ]);
-});
-
-it('recording rules are named level:metric:operations', () => {
-  for (const { record } of records) expect(record).toMatch(/^(account|replica)[a-z_]*:delivery_[a-z_]+:[a-z0-9_]+$/);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DASHBOARDS } from '../../mixin/alert.ts';
+import { DASHBOARDS } from '../../mixin/dashboard-links.ts';
 import { knownSeries } from './known-series.ts';
 import { parsePromql } from './parse-promql.ts';
 import { type Dashboard, dashboards, type Panel, panelsOf } from './read-dashboards.ts';
@@ -62,8 +62,7 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
     for (const expr of expressionsOf(dashboard)) {
       for (const { name, matchers } of parsePromql(expr).selectors) {
         expect(matchers.job, expr).toMatch(/^=~"\.\+\|?"$/);
-        // Alerts and recorded series have no instance label.
-        if (!/^ALERTS|:/.test(name)) expect(matchers.instance, expr).toBe('=~".+"');
+        expect(matchers.instance, expr).toBe('=~".+"');
         if (knownSeries.get(name)?.includes('account')) expect(matchers.account, expr).toMatch(/^=~"\.\+\|?"$/);
       }
     }
@@ -75,6 +74,17 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
         if (/_(total|bucket|sum|count)$/.test(name)) expect(inside, expr).toMatch(/^(rate|irate|increase)$/);
         // `interpolate` has replaced $__rate_interval with 1m.
         if (/^i?rate$/.test(inside)) expect(range, expr).toBe('1m');
+      }
+    }
+  });
+
+  it('bars count each event in one interval, intervals are at least a minute, and no query reads more than a week', () => {
+    for (const { title, interval, targets, fieldConfig } of panelsOf(dashboard)) {
+      expect(interval, title).toBe('1m');
+      const isBars = fieldConfig.defaults.custom?.drawStyle === 'bars';
+      for (const { expr } of targets) {
+        if (isBars) expect(expr, title).toMatch(/\[\$__interval\]/);
+        expect(expr, title).not.toMatch(/\[(\d{2,}d|[89]d|\d+[wy])/);
       }
     }
   });

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { DASHBOARDS } from '../../mixin/alert.ts';
+import { DASHBOARDS } from '../../mixin/dashboard-links.ts';
 import { DELIVERY_RESULTS, STATUS_CLASSES } from '../../src/collectors/events/tally.ts';
 import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
 import { FLOW_STATES } from '../../src/model/flow-state.ts';
@@ -200,9 +200,7 @@ describe('colours', () => {
     const words = (title: string) => panel(title)[0]?.fieldConfig.defaults.mappings?.[0]?.options;
     expect(words('Rounds')).toMatchObject({ 0: { text: 'failed', color: 'red' }, 1: { text: 'ok', color: 'green' } });
     expect(words('Breakers and pauses')).toMatchObject({ 0: { color: 'green' }, 1: { text: 'stopped', color: 'red' } });
-    const severity = panel('Firing alerts')[0]?.fieldConfig.overrides.find(
-      ({ matcher }) => matcher.options === 'Severity',
-    );
+    const severity = panel('Problems')[0]?.fieldConfig.overrides.find(({ matcher }) => matcher.options === 'Severity');
     expect(severity?.properties.find(({ id }) => id === 'mappings')?.value).toMatchObject([
       { options: { 2: { text: 'warning', color: 'orange' }, 3: { text: 'critical', color: 'red' } } },
     ]);

@@ -1,4 +1,4 @@
-import { records } from '../../mixin/rules.ts';
+import { allGroups } from '../../mixin/rules.ts';
 import { accountPlan, collectors } from '../../src/collectors/index.ts';
 import { alertingFamilies } from '../../src/metrics/alerting.ts';
 import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
@@ -38,22 +38,15 @@ const ofAgents: readonly Family[] = [
   ...Object.values(leaderFamilies),
 ];
 
-const OF_ALERTS = ['alertname', 'severity', 'cluster', 'namespace', 'job', 'account', 'collector'];
+const records = Object.values(allGroups).flatMap(({ rules }) => rules.flatMap(({ record }) => record ?? []));
+const OF_RECORDS = ['cluster', 'namespace', 'job', 'account', 'collector', 'objective', 'kind', 'severity', 'subject'];
 
 /** All series that rules and dashboards may use, with their possible labels. */
 export const knownSeries: ReadonlyMap<string, readonly string[]> = new Map([
   ...ofAccounts.flatMap(family => seriesOf(family, ['account'])),
   ...ofAgents.flatMap(family => seriesOf(family, [])),
   ['up', ['job', 'instance', 'cluster', 'namespace']],
-  ['ALERTS', [...OF_ALERTS, 'alertstate']],
-  ['ALERTS_FOR_STATE', OF_ALERTS],
-  ...records.map(
-    ({ record }) =>
-      [
-        record,
-        [...OF_ALERTS, 'instance', 'objective', 'reason', 'destination', 'flow_control_key', 'schedule'],
-      ] as const,
-  ),
+  ...records.map(record => [record, OF_RECORDS] as const),
 ]);
 
 export const knownFamilies = new Set([...ofAccounts, ...ofAgents].map(({ name }) => name));

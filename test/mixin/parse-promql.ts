@@ -25,6 +25,7 @@ export interface Parsed {
 export const interpolate = (expr: string) =>
   expr
     .replaceAll('$__rate_interval', '1m')
+    .replaceAll('$__interval', '1m')
     .replaceAll('$__range', '6h')
     .replaceAll(/\$(job|instance|account)\b/g, '.+');
 

@@ -1,4 +1,4 @@
-import { DASHBOARDS } from '../../mixin/alert.ts';
+import { DASHBOARDS } from '../../mixin/dashboard-links.ts';
 import { generatedFiles } from '../../mixin/generated.ts';
 
 export interface Override {
@@ -22,6 +22,7 @@ export interface Panel {
   readonly type: string;
   readonly title: string;
   readonly description: string;
+  readonly interval?: string;
   readonly datasource: { readonly uid: string };
   readonly gridPos: { readonly x: number; readonly y: number; readonly w: number; readonly h: number };
   readonly fieldConfig: {
@@ -36,6 +37,7 @@ export interface Panel {
       readonly custom?: {
         readonly axisSoftMax?: number;
         readonly lineWidth?: number;
+        readonly drawStyle?: string;
         readonly stacking?: { readonly mode: string };
       };
     };

@@ -23,3 +23,4 @@ function find(name: string): string | undefined {
 }
 
 export const findNewerKubectl = () => find('kubectl');
+export const findNewerPromtool = () => find('promtool');

@@ -1,6 +1,7 @@
 /** Extracts the code in the runbooks, which operators copy, and determines its kind. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
+import { CATALOGUE } from '../../mixin/catalogue.ts';
 import { accountPlan, collectors, LABEL_VALUES } from '../../src/collectors/index.ts';
 import { configJsonSchema, type JsonSchema, withoutNull } from '../../src/config/json-schema.ts';
 import { BREAKERS } from '../../src/model/journal.ts';
@@ -35,6 +36,7 @@ const WORDS: ReadonlySet<string> = new Set([
   ...BREAKERS,
   ...rounds,
   ...Object.keys(accountPlan.rounds),
+  ...Object.values(CATALOGUE).flat(),
   ...[...LABEL_VALUES.values()].flatMap(labels => Object.values(labels).flat()),
   ...[...knownSeries.values()].flat(),
   // The scrape job, the status page, and a reason for failed rounds.

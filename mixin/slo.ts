@@ -1,0 +1,63 @@
+import type { ShippedRule } from '../src/cli/shipped.ts';
+import { events } from '../src/collectors/events/events.ts';
+import { objectiveFamilies } from '../src/metrics/objectives.ts';
+import { MIN_BAD } from '../src/metrics/thresholds.ts';
+import { highestOf, type Matchers, type QueriedFamily, series } from '../src/rules/promql.ts';
+import { placeholder } from './placeholder.ts';
+
+const due = { name: 'delivery_messages_due_total', labels: [] } as const;
+const onTime = { name: 'delivery_messages_on_time_total', labels: [] } as const;
+const { finished } = events.families;
+
+const BUDGET = 'delivery_budget:ratio';
+const WINDOWS = ['1h', '6h', '3d'] as const;
+type Window = (typeof WINDOWS)[number];
+const badIn = (window: Window) => `delivery_bad:ratio${window}`;
+
+/** Sums over processes: only the leader counts, and its successor continues the counters. */
+const risen = <L extends string>(family: QueriedFamily<L>, window: Window, where: Matchers<L> = {}) =>
+  `sum by (cluster, namespace, job, account) (increase(${series(family, where)}[${window}]))`;
+
+/** Returns the share of bad messages in a window; absent for fewer than `MIN_BAD` bad messages. */
+const shares = (window: Window): readonly ShippedRule[] => [
+  {
+    record: badIn(window),
+    labels: { objective: 'delivered' },
+    expr: `(${risen(finished, window, { outcome: 'failed' })} >= ${MIN_BAD})\n/ ${risen(finished, window, { outcome: /delivered|failed/ })}`,
+  },
+  {
+    record: badIn(window),
+    labels: { objective: 'on_time' },
+    expr: `(${risen(due, window)} - ${risen(onTime, window)} >= ${MIN_BAD})\n/ ${risen(due, window)}`,
+  },
+];
+
+const burns = (window: Window, times: number) => `${badIn(window)} > ${times} * ${BUDGET}`;
+
+const alert = (name: string, severity: string, expr: string, summary: string): ShippedRule => ({
+  alert: name,
+  expr,
+  labels: { severity },
+  annotations: {
+    summary,
+    runbook_url: `${placeholder('runbooks')}/DeliveryErrorBudget${severity === 'critical' ? 'Fast' : 'Slow'}Burn.md`,
+  },
+});
+
+/** Optional rules on error budgets, for teams that keep their objectives in Prometheus. The factors are for a window of 30 days. */
+export const sloRules: readonly ShippedRule[] = [
+  { record: BUDGET, expr: `1 - ${highestOf(series(objectiveFamilies.ratio), objectiveFamilies.ratio.labels)}` },
+  ...WINDOWS.flatMap(shares),
+  alert(
+    'DeliverySloFastBurn',
+    'critical',
+    `${burns('1h', 14.4)}\nor ${burns('6h', 6)} and ${burns('1h', 6)}`,
+    '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} miss the objective {{ $labels.objective }}, which spends its error budget within days.',
+  ),
+  alert(
+    'DeliverySloSlowBurn',
+    'warning',
+    `${burns('3d', 1)} and ${burns('6h', 1)}`,
+    '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} miss the objective {{ $labels.objective }}, more than it allows.',
+  ),
+];
