@@ -16,6 +16,15 @@ it.each([
   },
 );
 
+const HOURS = allOr(48, 12);
+
+it(`the agent reports no problem in ${HOURS} hours of the scenario steady`, async () => {
+  // Longer intervals limit the duration of the test to minutes.
+  const every = { every: '2m' };
+  const collect = { flowControl: every, dlq: every, events: every };
+  expect([...firstOccurrences(await problemCourse('steady', HOURS * 60, collect)).keys()]).toEqual([]);
+});
+
 it('the agent reports stuck callbacks in the scenario stuck-callback after the time required by the demo’s rule', async () => {
   const reported = firstOccurrences(await problemCourse('stuck-callback', 13 * 60, allOr(undefined, SELDOM)));
   expect([...reported.keys()].sort()).toEqual(['warning callbacks_stuck', 'warning dlq_old']);

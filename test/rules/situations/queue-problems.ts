@@ -1,0 +1,200 @@
+/** Problems of dead letters, flow-control keys and schedules: see problem.ts. */
+import { ago, flat, from, type Input, until, type Values } from './course.ts';
+import { ON_DETECTION, ONE, type ProblemCase } from './problem.ts';
+
+const handled: Input = { removed: flat(9), expired: flat(3) };
+const WAITING = 'waiting mail';
+
+/** A counter that starts at `before` and increases by one, `perHour` times an hour. */
+const trickle =
+  (perHour: number, before: number): Values =>
+  minute =>
+    before + Math.floor((minute * perHour) / 60);
+
+const DEAD_LETTERS: readonly ProblemCase[] = [
+  {
+    kind: 'dlq_first_entry',
+    what: 'warning dlq_first_entry',
+    input: { dead: from(10, 1) },
+    at: [10, 11],
+    below: {
+      'more entries in a queue that was not empty': { input: { dead: minute => 1 + minute } },
+      'entries in the first read': { input: { dead: flat(7) } },
+    },
+    recovery: { dead: flat(0) },
+    memory: 62,
+    exempt: { 'unreadable rows': 'counts unreadable rows', 'low traffic': ONE, 'lost store': ON_DETECTION },
+  },
+  {
+    kind: 'dlq_growing',
+    what: 'warning dlq_growing',
+    input: { dead: minute => 100 + 6 * Math.max(0, minute - 30) },
+    at: [35, 38],
+    below: {
+      'one more an hour in a large queue': { input: { dead: trickle(1, 5000) } },
+      'a step that is small relative to the queue': { input: { dead: from(30, 329, 280) } },
+      'four in total': { input: { dead: minute => Math.min(4, Math.floor(minute / 15)) } },
+      'a large queue of constant size': { input: { dead: flat(900) } },
+      'a decrease': { input: { dead: minute => 900 - minute } },
+      'retries every ten minutes': { input: { dead: minute => 1000 + 8 * (minute % 10) } },
+      '200 entries are retried and fail again': { input: { dead: minute => (minute >= 30 && minute < 50 ? 0 : 200) } },
+    },
+    recovery: { dead: flat(0) },
+    memory: 20,
+    exempt: { 'unreadable rows': 'counts unreadable rows' },
+  },
+  {
+    kind: 'dlq_expiring',
+    what: 'critical dlq_expiring',
+    // The oldest entry is removed shortly before it expires.
+    input: { dead: flat(5), oldest: minute => Math.max(60, 60 * minute - 9990), retention: flat(10_000), ...handled },
+    at: [149, 151],
+    below: {
+      '80 % of the retention': { input: { dead: flat(5), oldest: ago(8000), retention: flat(10_000), ...handled } },
+      'operators let most entries expire': {
+        input: {
+          dead: flat(5),
+          oldest: ago(9999),
+          retention: flat(10_000),
+          removed: flat(3),
+          expired: minute => 3 + Math.floor(minute / 10),
+        },
+      },
+    },
+    recovery: { dead: flat(0), retention: flat(10_000) },
+    memory: 2,
+    exempt: { 'low traffic': ONE },
+  },
+  {
+    kind: 'dlq_old',
+    what: 'warning dlq_old',
+    input: { dead: flat(5), oldest: ago(86_460) },
+    at: [15, 17],
+    below: {
+      'a day': { input: { dead: flat(5), oldest: ago(86_400) } },
+      'less than 15 minutes': { input: { dead: flat(5), oldest: m => 60 * m - (m < 15 ? 86_460 : 60) } },
+    },
+    recovery: { dead: flat(0) },
+    memory: 2,
+  },
+  {
+    kind: 'dlq_nearly_full',
+    what: 'warning dlq_nearly_full',
+    input: { dead: flat(81), most: flat(100) },
+    at: [15, 17],
+    below: {
+      'four fifths': { input: { dead: flat(80), most: flat(100) } },
+      'less than 15 minutes': { input: { dead: until(15, 99), most: flat(100) } },
+      'an unknown plan': { input: { dead: flat(999) } },
+    },
+    recovery: { dead: flat(0), most: flat(100) },
+    memory: 2,
+    exempt: { 'unreadable rows': 'counts unreadable rows' },
+  },
+  {
+    kind: 'callbacks_stuck',
+    what: 'warning callbacks_stuck',
+    input: { suspected: flat(1) },
+    at: [15, 17],
+    below: { 'less than 15 minutes': { input: { suspected: until(15, 1) } } },
+    recovery: { suspected: flat(0) },
+    memory: 4,
+  },
+  {
+    kind: 'callbacks_failing',
+    what: 'info callbacks_failing',
+    input: { 'callbacks fail': flat(2), 'callbacks success': flat(7), 'callbacks in_progress': flat(50) },
+    at: [30, 32],
+    below: {
+      'less than half an hour': { input: { 'callbacks fail': until(30, 2), 'callbacks success': flat(0) } },
+      'a fifth': { input: { 'callbacks fail': flat(2), 'callbacks success': flat(8) } },
+      'other states': { input: { 'callbacks fail': flat(0), 'callbacks success': flat(9) } },
+    },
+    recovery: { 'callbacks fail': flat(0), 'callbacks success': flat(0) },
+    memory: 17,
+    regained: 35,
+  },
+];
+
+const KEYS: readonly ProblemCase[] = [
+  {
+    kind: 'waitlist_growing',
+    what: 'warning waitlist_growing (mail)',
+    input: { [WAITING]: minute => 101 + 10 * minute },
+    at: [24, 85],
+    below: {
+      'a hundred': { input: { [WAITING]: minute => Math.min(100, minute) } },
+      'a decrease': { input: { [WAITING]: minute => Math.max(0, 5000 - minute) } },
+      'one more a minute on a long waitlist': { input: { [WAITING]: minute => 5000 + minute } },
+      'a waitlist that is filled and emptied': { input: { [WAITING]: minute => 100 + 100 * (minute % 50) } },
+      'a paused key': { input: { [WAITING]: minute => 101 + 10 * minute, 'paused mail': flat(1) } },
+    },
+    recovery: { [WAITING]: flat(0) },
+    memory: 17,
+    regained: 50,
+  },
+  {
+    kind: 'waitlist_stalled',
+    what: 'warning waitlist_stalled (mail)',
+    input: { [WAITING]: flat(5), 'full mail': flat(1) },
+    at: [38, 42],
+    below: {
+      'a change now and then': { input: { [WAITING]: minute => 5 + (Math.floor(minute / 25) % 2) } },
+      'a paused key': { input: { [WAITING]: flat(5), 'paused mail': flat(1) } },
+      'a daily rate that is used up': { input: { [WAITING]: flat(5), 'limited mail': flat(1) } },
+      'half an hour': { input: { [WAITING]: until(38, 5) } },
+      'a waitlist that is not read any more': {
+        input: { [WAITING]: m => Math.min(20, m) },
+        dark: [[21, 9999, 'flow_control']],
+      },
+    },
+    recovery: { [WAITING]: flat(0) },
+    memory: 2,
+    regained: 45,
+  },
+  {
+    kind: 'paused_with_backlog',
+    what: 'warning paused_with_backlog (mail)',
+    input: { [WAITING]: minute => 3 + (minute % 2), 'paused mail': flat(1) },
+    at: [1, 2],
+    below: { 'an empty waitlist': { input: { [WAITING]: flat(0), 'paused mail': flat(1) } } },
+    recovery: { [WAITING]: flat(0), 'paused mail': flat(0) },
+    memory: 2,
+  },
+];
+
+const judged = (result: number): Values => from(30, result);
+const SCHEDULES: readonly ProblemCase[] = [
+  {
+    kind: 'schedule_missed',
+    what: 'warning schedule_missed (nightly)',
+    input: { 'missed nightly': from(30, 1), 'started nightly': flat(0), 'judged nightly': judged(1) },
+    ofLog: true,
+    at: [30, 31],
+    below: {
+      'an earlier miss': {
+        input: { 'missed nightly': flat(7), 'started nightly': flat(0), 'judged nightly': flat(0) },
+      },
+    },
+    recovery: { 'missed nightly': flat(0), 'started nightly': ago(60), 'judged nightly': flat(0) },
+    memory: 62,
+    exempt: { 'low traffic': ONE, 'lost store': ON_DETECTION, 'blind hour': ON_DETECTION, 'blind day': ON_DETECTION },
+  },
+  {
+    kind: 'schedule_late',
+    what: 'warning schedule_late (nightly)',
+    input: { 'late nightly': from(30, 1), 'done nightly': flat(0), 'judged nightly': judged(2) },
+    ofLog: true,
+    at: [30, 31],
+    below: {
+      'an earlier late start': {
+        input: { 'late nightly': flat(7), 'done nightly': flat(0), 'judged nightly': flat(0) },
+      },
+    },
+    recovery: { 'late nightly': flat(0), 'done nightly': ago(60), 'judged nightly': flat(0) },
+    memory: 62,
+    exempt: { 'low traffic': ONE, 'lost store': ON_DETECTION, 'blind hour': ON_DETECTION, 'blind day': ON_DETECTION },
+  },
+];
+
+export const queueProblems: readonly ProblemCase[] = [...DEAD_LETTERS, ...KEYS, ...SCHEDULES];

@@ -1,0 +1,153 @@
+/** The facts that the collectors of an account have read at a minute of a course. */
+import { createDestinationTally, createLogTally } from '../../../src/collectors/events/tally.ts';
+import type {
+  DlqFacts,
+  EventsFacts,
+  FlowControlFacts,
+  PlanFacts,
+  ScheduleFacts,
+  TrackedKey,
+} from '../../../src/collectors/index.ts';
+import type { CallbackFacts } from '../../../src/model/callback.ts';
+import { flowStateOf } from '../../../src/model/flow-state.ts';
+import type { DlqEntry } from '../../../src/model/message.ts';
+import { dlqFacts, eventsFacts, flowControlFacts, selection } from '../../support/shown-facts.ts';
+import { type Input, JUDGED, type Name } from './course.ts';
+
+const SECOND = 1000;
+const MINUTE = 60_000;
+export const START = Date.UTC(2026, 2, 14);
+const DAY = 1440 * MINUTE;
+
+/** Facts of all collectors at one minute. */
+export type Facts = ReturnType<ReturnType<typeof createService>>;
+
+const stuck = (id: string, at: number) => ({
+  entry: { id, callbackState: 'in_progress', labels: [] } as unknown as DlqEntry,
+  firstSeenAt: at - 30 * DAY,
+  lastSeenAt: at,
+  snapshots: 1000,
+  episode: id,
+});
+
+const trackedOf = (number: number | undefined, at: number): CallbackFacts | undefined =>
+  number === undefined
+    ? undefined
+    : {
+        at,
+        walks: 1000,
+        maxGap: DAY,
+        sightings: Array.from({ length: number }, (_, index) => stuck(String(index), at)),
+        isPartial: false,
+        reportsStates: true,
+      };
+
+/** Returns a function that reads the service at a minute. Call it in ascending order of time. */
+export function createService(input: Input) {
+  const subjects = (name: Name) =>
+    Object.keys(input).flatMap(key => (key.startsWith(`${name} `) ? key.slice(name.length + 1) : []));
+  const destinations = [
+    ...new Set(['', ...(['active', 'retry', 'error', 'delivered', 'failed'] as const).flatMap(subjects)]),
+  ];
+  const keys = [...new Set(subjects('waiting'))];
+  const schedules = [...new Set([...subjects('missed'), ...subjects('late'), ...subjects('judged')])];
+  /** Totals when the current store was created. */
+  const base = new Map<string, number>();
+  let known: { readonly dead: number; readonly entered: number; readonly since: number } | undefined;
+  let shown: readonly TrackedKey[] = [];
+
+  return (minute: number, isNewStore = false) => {
+    const at = START + minute * MINUTE;
+    const value = (name: Name, subject = '') =>
+      input[(subject === '' ? name : `${name} ${subject}`) as keyof Input]?.(minute);
+    const time = (name: Name, subject = '') => {
+      const seconds = value(name, subject);
+      return seconds === undefined ? undefined : START + seconds * SECOND;
+    };
+    function total(name: Name, subject = '', otherwise = 0): number {
+      const [key, now] = [`${name} ${subject}`, value(name, subject) ?? otherwise];
+      if (isNewStore) base.set(key, now);
+      return now - (base.get(key) ?? 0);
+    }
+
+    function tallyOf(destination: string) {
+      const tally = createDestinationTally();
+      const count = (name: Name, otherwise = 0) => total(name, destination, otherwise);
+      const [delivered, failed, retry] = [count('delivered'), count('failed'), count('retry')];
+      const [error, active] = [count('error', failed + retry), count('active', delivered + failed + retry)];
+      Object.assign(tally.events, { created: count('created'), active, retry, error, delivered, failed });
+      Object.assign(tally.finished, { delivered, failed });
+      tally.answers.success['2xx'] = delivered;
+      tally.answers.error['5xx'] = error;
+      return tally;
+    }
+
+    function scheduleOf(name: string): ScheduleFacts {
+      const [judged, started, done] = [value('judged', name), time('started', name), time('done', name)];
+      return {
+        missed: total('missed', name),
+        late: total('late', name),
+        ...(started !== undefined && { lastStarted: started }),
+        ...(done !== undefined && { lastDelivered: done }),
+        next: time('next', name),
+        ...(judged !== undefined && { judged: { at, as: JUDGED[judged] ?? 'ok' } }),
+      };
+    }
+
+    function keyOf(key: string): TrackedKey {
+      const before = shown.find(each => each.key === key);
+      const [isFull, isLimited] = [value('full', key) === 1, value('limited', key) === 1];
+      const entry = {
+        key,
+        waitlistSize: value('waiting', key),
+        paused: value('paused', key) === 1,
+        parallelismLimit: 10,
+        parallelismInUse: isFull ? 10 : 3,
+        ...(isLimited && { rateLimit: 10, rateUsed: 10 }),
+      };
+      const state = flowStateOf(entry, before);
+      return { ...entry, state, since: state === before?.state ? before?.since : at };
+    }
+
+    const log = { ...createLogTally(), overdue: total('overdue'), gaps: total('gaps') };
+    const events: EventsFacts = eventsFacts({
+      gauges: {
+        recent: createDestinationTally().events,
+        newest: time('newest') ?? at - 15 * SECOND,
+        inFlight: value('flying') ?? 0,
+        oldestInFlight: undefined,
+        overdue: value('stuck') ?? 0,
+        lag: 0,
+      } as EventsFacts['gauges'],
+      since: START,
+      log,
+      destinations: new Map(destinations.map(name => [name, tallyOf(name)])),
+      schedules: new Map(schedules.map(name => [name, scheduleOf(name)])),
+    });
+
+    const dead = value('dead') ?? 0;
+    if (isNewStore || !known) known = { dead, entered: 0, since: dead > 0 ? at - 60 * MINUTE : at };
+    const since = known.dead > 0 || dead === 0 ? known.since : at;
+    known = { dead, entered: known.entered + Math.max(0, dead - known.dead), since };
+    const queue = selection({
+      key: 'all',
+      messages: dead,
+      oldestEntered: dead === 0 ? undefined : (time('oldest') ?? since),
+      entered: input.entered ? total('entered') : known.entered,
+      left: { expired: total('expired'), removed: total('removed'), unknown: 0 },
+    });
+    const callbacks = { in_progress: 0, success: 0, fail: 0, canceled: 0, unknown: 0 };
+    for (const state of subjects('callbacks')) Object.assign(callbacks, { [state]: value('callbacks', state) });
+    const dlq: DlqFacts = dlqFacts({
+      selections: new Map([['all', queue]]),
+      callbacks,
+      tracked: trackedOf(value('suspected') ?? 0, at),
+    });
+
+    shown = keys.map(keyOf);
+    const flow_control: FlowControlFacts = flowControlFacts({ keys: keys.length, shown });
+    const most = value('most');
+    const account: PlanFacts = { record: undefined, limits: most === undefined ? {} : { dlq_size: most } };
+    return { events, dlq, flow_control, account };
+  };
+}
