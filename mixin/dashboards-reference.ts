@@ -66,7 +66,7 @@ export function dashboardsReference(): string {
     list([
       '**Not sent**: problems of severity `info`, and the kinds `dlq_first_entry` and `dlq_old`. List these kinds in `alerts.builtin.enable` and print the rules with `--config`.',
       '**Accounts** are distinguished by `cluster`, `namespace`, `job` and `account`, which must be the same for all processes of an agent.',
-      '**Without samples**, the record `delivery_problem:held` keeps the last state for ten minutes, so a restart or a takeover neither resolves nor repeats an alert. While no process collects an account, it keeps the last state until the account is collected again, was removed, or the job has had no samples for a day.',
+      '**Without samples**, the record `delivery:held` keeps the last state for ten minutes, so a restart or a takeover neither resolves nor repeats an alert. While no process collects an account, it keeps the last state until the account is collected again, was removed, or the job has had no samples for a day.',
       '**Without its store**, a restarted agent does not know the problems of its predecessor: an alert resolves after ten minutes unless the problem lasts for its `for` within that time.',
       '**slo.yaml** is for teams that keep their objectives in Prometheus. It measures the share of failed and late messages over 1 h, 6 h and 3 d, and has factors for an objective window of 30 days. An agent that was away counts the missed messages at its return.',
       'Other systems can use `delivery_problem` in the same way: no rule reads `ALERTS`. [alerts.md](alerts.md#promql) has examples of other conditions.',

@@ -22,21 +22,19 @@ const { labels } = alertingFamilies.problem;
  * account, its problems stay, unless all targets of the job answer and collect other accounts: then the account was removed. They
  * end a day after the last sample of the job.
  */
-const HELD = { name: 'delivery_problem:held', labels } as const;
+const HELD = { name: 'delivery:held', labels } as const;
 const problem = series(alertingFamilies.problem);
 const held = `(
   ${highestOf(`last_over_time(${problem}[10m])`, labels)}
-  or last_over_time(${HELD.name}[10m])
-    unless on (${JOB}, account) ${collected}
-    unless on (${JOB}) (${collected} unless on (${JOB}) ${series(up)} == 0)
-    and on (${JOB}) last_over_time(${problem}[1d])
+  or last_over_time(${HELD.name}[10m]) unless on (${JOB}, account) ${collected}
+    unless on (${JOB}) (${collected} unless on (${JOB}) ${series(up)} == 0) and on (${JOB}) last_over_time(${problem}[1d])
 ) == 1`;
 
 /**
  * Accounts that an agent collected for at least five minutes of the last day. Targets of the service discovery have an `instance`
  * for each account: here, those of a job are one agent.
  */
-const known = `label_replace(max_over_time(${collected}[1d:5m]), "instance", "", "instance", "delivery-watch/.+")`;
+const known = `label_replace(max_over_time(${collected}[1d:5m]), "instance", "", "instance", ".+/.+")`;
 /**
  * Accounts of the agents none of whose accounts is collected now. If another agent collects some of them, the others were removed
  * from the configuration.

@@ -48,7 +48,7 @@ function valuesOf({
     grafana,
     traces,
     agent,
-    enabled: enable.length === 0 ? '' : `\nor delivery_problem:held{kind=~"${enable.join('|')}"}`,
+    enabled: enable.length === 0 ? '' : `\nor delivery:held{kind=~"${enable.join('|')}"}`,
     failureBudget: 1 - delivered,
     failureBudget14x: 14.4 * (1 - delivered),
     onTimeWithin: formatDuration(onTimeWithin),

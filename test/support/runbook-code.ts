@@ -1,10 +1,10 @@
 /** Extracts the code in the runbooks, which operators copy, and determines its kind. */
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
-import { CATALOGUE } from '../../mixin/catalogue.ts';
 import { accountPlan, collectors, LABEL_VALUES } from '../../src/collectors/index.ts';
 import { configJsonSchema, type JsonSchema, withoutNull } from '../../src/config/json-schema.ts';
 import { BREAKERS } from '../../src/model/journal.ts';
+import { BUILTIN_KINDS } from '../../src/rules/checks/alerts.ts';
 import { REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
 import { knownSeries } from '../mixin/known-series.ts';
 
@@ -36,7 +36,7 @@ const WORDS: ReadonlySet<string> = new Set([
   ...BREAKERS,
   ...rounds,
   ...Object.keys(accountPlan.rounds),
-  ...Object.values(CATALOGUE).flat(),
+  ...BUILTIN_KINDS.map(({ kind }) => kind),
   ...[...LABEL_VALUES.values()].flatMap(labels => Object.values(labels).flat()),
   ...[...knownSeries.values()].flat(),
   // The scrape job, the status page, and a reason for failed rounds.

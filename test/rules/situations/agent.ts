@@ -21,19 +21,6 @@ import { type Situation, within } from './situation.ts';
 
 const never = new AbortController().signal;
 
-/** Kinds and severities of the catalogue by those that the checks have until then. */
-const KINDS: Readonly<Record<string, string>> = {
-  'DeliveryErrorBudgetSlowBurn messages_failing': 'messages_failing_slowly',
-  'DeliveryOnTimeBudgetSlowBurn messages_late': 'messages_late_slowly',
-  'DeliveryCollectorStale data_stale': 'round_stale',
-};
-const SEVERITIES: Readonly<Record<string, string>> = {
-  retries_high: 'info',
-  event_log_gap: 'info',
-  callbacks_failing: 'info',
-  messages_late_slowly: 'info',
-};
-
 /** What outlives a process. */
 export interface Kept {
   readonly store: Store;
@@ -299,11 +286,6 @@ export class Agent {
       const isExposed = exposed.some(({ labels }) => labels.kind === kind && (labels.subject ?? null) === subject);
       if (!isExposed) throw new Error(`delivery_problem lacks ${kind} ${subject}`);
     }
-    return firing.map(problem => {
-      const { kind: own, severity, subject, text } = problem;
-      const alert = 'alert' in problem ? problem.alert : '';
-      const kind = KINDS[`${alert} ${own}`] ?? own;
-      return { kind, severity: SEVERITIES[kind] ?? severity, subject: subject ?? undefined, text };
-    });
+    return firing.map(({ kind, severity, subject, text }) => ({ kind, severity, subject: subject ?? undefined, text }));
   }
 }
