@@ -123,7 +123,7 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
       ...['DeliveryErrorBudgetFastBurn', 'DeliveryErrorBudgetSlowBurn', 'DeliveryMessagesLate'],
       ...['DeliveryDestinationFailing', 'DeliveryDlqGrowing'],
     ]),
-    sent: ['urgent: DeliveryMessagesLate'],
+    sent: ['urgent: DeliveryErrorBudgetFastBurn'],
   },
   'messages that fail at once': {
     fires: ofAccount('one', ['DeliveryErrorBudgetFastBurn', 'DeliveryDestinationFailing', 'DeliveryDlqGrowing']),

@@ -292,7 +292,7 @@ describe('command usage', () => {
       code: 2,
       stderr: expect.stringContaining("unknown command 'dance'"),
     });
-    expect(await runCli(['serve'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--config <file>') });
+    expect(await runCli(['serve'])).toMatchObject({ code: 2, stderr: expect.stringContaining('--config FILE') });
     expect(await runCli(['emulate', '--speed', 'fast'])).toMatchObject({
       code: 2,
       stderr: expect.stringContaining('must be a number from 0'),
