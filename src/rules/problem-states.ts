@@ -41,9 +41,10 @@ export function problemsSource(account: string | undefined, current: () => Evalu
     for (const [fingerprint, { kind, labels, state }] of current().alerts) {
       if (kind === undefined || state.phase === 'pending') continue;
       const { severity, subject } = labels;
-      const last = state.phase === 'firing' ? at : state.endsAt;
-      // After a restart, alerts that have just ended are only in their stored states.
-      if ((known.get(fingerprint)?.at ?? 0) < last)
+      const isFiring = state.phase === 'firing';
+      const last = isFiring ? at : state.endsAt;
+      // After a restart, alerts that have just ended are only in their stored states. The clock may have been set back.
+      if (isFiring || (known.get(fingerprint)?.at ?? 0) < last)
         known.set(fingerprint, { labels: { kind, severity, subject }, at: last });
     }
     for (const [fingerprint, { at: last }] of known) if (Math.abs(at - last) >= ENDED_FOR) known.delete(fingerprint);

@@ -61,6 +61,16 @@ describe('delivery_problem', () => {
     expect(scene().at(12, given)).toEqual([]);
   });
 
+  it('a firing problem has 1 and an ended one 0 although the clock was set back', () => {
+    const { at } = scene();
+    const resolved: AlertState = { phase: 'resolved', startsAt: START, endsAt: START + 2 * MINUTE };
+    expect(at(60, ['dlq_growing', 'warning', undefined, firing])).toEqual(['dlq_growing warning - 1']);
+    expect(at(0, ['dlq_growing', 'warning', undefined, firing])).toEqual(['dlq_growing warning - 1']);
+    expect(at(1, ['dlq_growing', 'warning', undefined, firing])).toEqual(['dlq_growing warning - 1']);
+    expect(at(2, ['dlq_growing', 'warning', undefined, resolved])).toEqual(['dlq_growing warning - 0']);
+    expect(at(12)).toEqual([]);
+  });
+
   it('subjects have their own series, and agent-wide problems have no account', () => {
     const { at, source } = scene(null);
     const given: Given[] = ['ops', 'pager'].map(name => ['notifications_failing', 'critical', name, firing]);
