@@ -21,16 +21,20 @@ export const between = (points: readonly Point[], from: number, to: number): rea
 export const first = ([point]: readonly Point[], from: number): number | undefined =>
   point && point.at <= from ? point.value : undefined;
 
+/** Maximum share of a counter’s value that remains after a reset. A smaller decrease is due to a restored backup. */
+const RESET = 0.5;
+
 /**
- * Returns the sum of all increases of a counter, which may have been reset; undefined if there are no points, or if the counter was
- * reset in a gap, because increases before that reset are unknown.
+ * Returns the sum of all increases of a counter, which may have been reset; undefined if there are no points, or if the counter
+ * decreased in a gap, because earlier increases in that gap are unknown.
  */
 export function riseOf([start, ...points]: readonly Point[]): number | undefined {
   if (!start) return undefined;
   let [sum, last] = [0, start.value];
   for (const { value, isAfterGap } of points) {
     if (value < last && isAfterGap) return undefined;
-    sum += value < last ? value : value - last;
+    if (value >= last) sum += value - last;
+    else if (value < RESET * last) sum += value;
     last = value;
   }
   return sum;

@@ -98,8 +98,8 @@ it('increases over hours equal the sum of all increases since the start of their
           // Resets in a gap cannot be detected, and earlier ones only while their samples are in memory.
           const isLost = (event === 'restart' && !isStored && (isReset || resetAt < at)) || at - resetAt > 85 * MINUTE;
           if (event === 'clock' || isLost || (isReset && at - sampledAt > GAP)) knownSince = at;
-          // A counter that seems to increase was not reset.
-          const increase = isReset && by >= value ? by - value : by;
+          // A counter that seems to increase was not reset, nor was one that decreases a little.
+          const increase = isReset && by >= value / 2 ? Math.max(0, by - value) : by;
           if (isReset && by < value) resetAt = at;
           value = isReset ? by : value + by;
           increases.push({ at, by: increase });

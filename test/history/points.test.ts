@@ -88,7 +88,9 @@ function expected(samples: readonly Sample[], from: number) {
   const pairs = all.slice(1).map((later, index) => ({ earlier: all[index] as (typeof all)[number], later }));
   const hasGap = pairs.some(({ earlier, later }) => isGapBetween(earlier.at, later.at));
   const isLost = pairs.some(({ earlier, later }) => later.value < earlier.value && isGapBetween(earlier.at, later.at));
-  const rises = pairs.map(({ earlier, later }) => later.value - (later.value < earlier.value ? 0 : earlier.value));
+  const rises = pairs.map(({ earlier: { value: last }, later: { value } }) =>
+    value < last / 2 ? value : Math.max(0, value - last),
+  );
   const isUnknown = all.length === 0 || hasGap;
   return {
     first: isKnown ? before.value : undefined,
@@ -119,14 +121,16 @@ it('first, rise, minimum and maximum of recorded points agree with a sample-by-s
 const points = (...values: readonly (readonly [minute: number, value: number, isAfterGap?: boolean])[]): Point[] =>
   values.map(([minute, value, isAfterGap = false]) => ({ at: minute * MINUTE, value, isAfterGap }));
 
-it('riseOf counts increases before a reset, and is unknown only if the counter was reset in a gap', () => {
+it('riseOf counts increases before a reset, and is unknown only if the counter decreased in a gap', () => {
   expect(riseOf([])).toBeUndefined();
   expect(riseOf(points([0, 7]))).toBe(0);
   expect(riseOf(points([0, 7], [1, 9], [2, 3], [3, 4]))).toBe(6);
   expect(riseOf(points([0, 7], [10, 9, true]))).toBe(2);
   expect(riseOf(points([0, 7], [10, 6, true]))).toBeUndefined();
   // A gap before the first point does not matter.
-  expect(riseOf(points([0, 7, true], [1, 6]))).toBe(6);
+  expect(riseOf(points([0, 7, true], [1, 3]))).toBe(3);
+  // A restored backup.
+  expect(riseOf(points([0, 5], [1, 7], [2, 6], [3, 9]))).toBe(5);
 });
 
 it('first is known only if there is a point at or before the start of the window', () => {

@@ -47,9 +47,9 @@ describe('changes', () => {
         [60, 8],
         [1, 8],
       ],
-      5,
-      { by: -3, overSeconds: 3600 },
-      { by: 5, overSeconds: 3600 },
+      3,
+      { by: -5, overSeconds: 3600 },
+      { by: 3, overSeconds: 3600 },
     ],
     ['of a counter that was reset in a gap', [[60, 8]], 5, { by: -3, overSeconds: 3600 }, null],
     [
