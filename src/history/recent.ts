@@ -33,5 +33,16 @@ export function createRecentChanges({ recent }: Pick<AccountHistory, 'recent'>, 
       since(series, now, over, ([first], value) => value - (first?.value ?? value)),
     /** Returns the increase of a counter, which may have been reset; null if a value is unknown. */
     rise: (series: string, now: number | undefined, over: number) => since(series, now, over, riseOf),
+    /**
+     * Returns the increase of a counter of this process, which started at 0; zero before there are values. What earlier processes
+     * counted is not included, because their last counts are unknown.
+     */
+    riseInProcess(series: string, now: number, over: number) {
+      const points = upTo(recent(series, over), { at, value: now });
+      const restart = points.findLastIndex(({ value }, index) => value < (points[index - 1]?.value ?? 0));
+      const start = points[Math.max(0, restart)]?.at ?? at;
+      const before = restart < 0 ? (points[0]?.value ?? now) : 0;
+      return { by: now - before, overSeconds: Math.round((at - start) / 1000) };
+    },
   };
 }

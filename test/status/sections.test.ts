@@ -80,6 +80,42 @@ describe('changes', () => {
     expect(recent.rise('some_series', now, HOUR)).toEqual(rise);
   });
 
+  it.each([
+    [
+      'a process that counted before the window',
+      [
+        [60, 3],
+        [1, 8],
+      ],
+      9,
+      { by: 6, overSeconds: 3600 },
+    ],
+    [
+      'a process that started in a gap',
+      [
+        [60, 8],
+        [20, 1],
+      ],
+      4,
+      { by: 4, overSeconds: 1200 },
+    ],
+    [
+      'the second process since the start of the window',
+      [
+        [60, 8],
+        [40, 1],
+        [39, 6],
+        [20, 2],
+      ],
+      4,
+      { by: 4, overSeconds: 1200 },
+    ],
+    ['a process that has no sample yet', [[60, 8]], 5, { by: 5, overSeconds: 0 }],
+    ['a process without any earlier samples', [], 5, { by: 0, overSeconds: 0 }],
+  ] as const)('riseInProcess counts only increases in %s', (_, points, now, rise) => {
+    expect(recorded({ some_total: points }).riseInProcess('some_total', now, HOUR)).toEqual(rise);
+  });
+
   it('a change is null if all recorded points lie in the future because the clock was set back', () => {
     expect(recorded({ some_series: [[-30, 4]] }).change('some_series', 5, HOUR)).toBeNull();
   });

@@ -153,14 +153,13 @@ function staleData(input: CheckInput, kind: 'data_stale' | 'data_withdrawn', sta
 }
 
 /**
- * Returns a counter's increase in the last 15 minutes for each value of a label, without what an earlier process counted: its last
- * counts are unknown. `isCovered`: the history covers that time; `isAll`: this process counted nothing before.
+ * Returns a counter's increase in the last 15 minutes for each value of a label. `isCovered`: this process counted for all of that
+ * time; `isAll`: it counted nothing before.
  */
 function risen<L extends string>({ changes }: CheckInput, family: Family<L>, counter: KeptCounter<L>, label: L) {
   return [...counter.totalsBy(label)].map(([value, total]) => {
-    const rise = changes.rise(seriesName(family.name, { [label]: value }), total, QUARTER);
-    const { by = 0, overSeconds = 0 } = rise ?? {};
-    return { value, by: Math.min(by, total), overSeconds, isCovered: covers(rise, QUARTER), isAll: by >= total };
+    const rise = changes.riseInProcess(seriesName(family.name, { [label]: value }), total, QUARTER);
+    return { value, ...rise, isCovered: covers(rise, QUARTER), isAll: rise.by === total };
   });
 }
 
