@@ -1,4 +1,4 @@
-import { dlqFamilies, eventFamilies, type TrackedKey } from '../../collectors/index.ts';
+import { dlqFamilies, eventFamilies } from '../../collectors/index.ts';
 import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MINUTE } from '../../kit/duration.ts';
@@ -27,6 +27,12 @@ const failing =
 
 const isFailing = (input: CheckInput) => typeof burnOf(input, 'failed', 'fast') === 'object';
 
+/** Counts the overdue messages in flight, except those that may wait on paused keys. */
+function hanging({ shown: { events }, keys }: CheckInput): number {
+  const waiting = keys.reduce((sum, { paused, waitlistSize = 0 }) => sum + (paused ? waitlistSize : 0), 0);
+  return (events?.now?.gauges?.overdue ?? 0) - waiting;
+}
+
 /** Mentions late messages that do not count. */
 const besidePaused = (paused: number) => (paused === 0 ? '' : ` (without ${count(paused)} on paused keys)`);
 
@@ -42,11 +48,13 @@ function late(input: CheckInput): Findings {
 }
 
 /** Whether new dead letters or changing waitlists show that messages are being processed. */
-function isMoving({ shown: { dlq }, keys, changes }: CheckInput): boolean {
+function isMoving({ shown: { dlq }, keys, changes, recent }: CheckInput): boolean {
   const counted = dlq?.committed?.selections.get('all');
   const entered = changes.rise(dlqFamilies.entered.name, counted?.entered, LOG_BEHIND * 1000);
-  const waitlist = ({ key, waitlistSize }: TrackedKey) => changes.change(waitlistOf(key), waitlistSize, 15 * MINUTE);
-  return (entered?.by ?? 0) > 0 || keys.some(key => (waitlist(key)?.by ?? 0) !== 0);
+  const waits = keys.some(({ key, waitlistSize: now }) =>
+    recent(waitlistOf(key), 15 * MINUTE).some(({ value }) => now !== undefined && value !== now),
+  );
+  return (entered?.by ?? 0) > 0 || waits;
 }
 
 const newestEvent = (input: CheckInput) => toAgentTime(input, input.shown.events?.now?.gauges?.newest);
@@ -111,14 +119,14 @@ export const MESSAGES: readonly AccountCheck[] = [
   defineCheck('deliveries_stalled', 'DeliveryMessagesLate', {
     severity: 'critical',
     for: 10 * MINUTE,
-    when: 'in the last 30 minutes, at least 10 messages, not counting those on paused keys, became overdue and no message was delivered or failed; unknown if the event log has stopped, or pauses of keys cannot be read',
+    when: 'in the last 30 minutes, at least 10 messages, not counting those on paused keys, became overdue and no message was delivered or failed; unknown if fewer became overdue but at least 10 still are, the event log has stopped, or pauses of keys cannot be read',
     check: input => {
       if (hasStopped(input)) return UNKNOWN;
       const found = ended(input, 'overdue', 30 * MINUTE);
       if (found && found.all > 0) return [];
       // A shorter history proves nothing: often no message ends within it.
       if (!found || found.overSeconds < 29 * 60) return UNKNOWN;
-      if (found.bad < MIN_BAD) return [];
+      if (found.bad < MIN_BAD) return hanging(input) < MIN_BAD ? [] : UNKNOWN;
       if (arePausesUnknown(input)) return UNKNOWN;
       return `${count(found.bad)} messages became overdue ${within(found.overSeconds)}${besidePaused(found.paused)}, and none was delivered or failed.`;
     },
