@@ -1,5 +1,6 @@
 import { flowControlFamilies, type TrackedKey } from '../../collectors/index.ts';
 import { between, max, min, upTo } from '../../history/points.ts';
+import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MINUTE } from '../../kit/duration.ts';
 import { BACKLOG_TREND } from '../../metrics/thresholds.ts';
@@ -28,13 +29,12 @@ const READS = 3;
 
 const readsTake = (input: CheckInput) => READS * intervalOf(input, 'flow_control', 'list');
 
-const MIN_TREND = 10 * MINUTE;
 /** Minimum share of minutes with a point. Points may be missing, because only the largest keys are recorded. */
 const MIN_POINTS = 0.7;
 
 /**
- * Returns the growth of a waitlist in the recorded part of the last hour; false unless the minimum of its last third is well
- * above the maximum of its first third, and it has not shrunk since the second third.
+ * Returns the growth of a waitlist in the last hour; false unless the minimum of its last third is well above the maximum of its
+ * first third, and it has not shrunk since the second third. A shorter time may be only the rise of a sawtooth curve.
  */
 function trend(
   input: CheckInput,
@@ -43,9 +43,9 @@ function trend(
   const { recent, now } = input;
   // The minimum of the last third cannot exceed the current number.
   if (waiting < BACKLOG_TREND.fewest) return false;
-  const points = upTo(recent(waitlistOf(key), 60 * MINUTE), { at: now, value: waiting });
+  const points = upTo(recent(waitlistOf(key), HOUR), { at: now, value: waiting });
   const [first] = points;
-  if (!first || now - first.at < Math.max(MIN_TREND, 3 * readsTake(input))) return 'unknown';
+  if (!first || now - first.at < HOUR || 3 * readsTake(input) > HOUR) return 'unknown';
   if (points.length < (MIN_POINTS * (now - first.at)) / MINUTE) return 'unknown';
   const third = (now - first.at) / 3;
   const most = max(between(points, first.at, first.at + third));
@@ -76,7 +76,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('waitlist_growing', 'DeliveryFlowControlBacklogGrowing', {
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: 'in the recorded part of the last hour, the waitlist’s minimum in the last third is at least 50, and exceeds its maximum in the first third by half (25–100); its maximum in the last third is not below that in the second third',
+    when: 'in the last hour, the waitlist’s minimum in the last third is at least 50, and exceeds its maximum in the first third by half (25–100); its maximum in the last third is not below that in the second third',
     check: eachKey((input, row) => {
       const grown = !row.paused && trend(input, row);
       if (typeof grown !== 'object') return grown;

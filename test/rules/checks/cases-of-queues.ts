@@ -195,11 +195,19 @@ export const QUEUES: readonly Case[] = [
     'a waitlist that grows steadily',
     {
       change: account => Object.assign(key(account), { waitlistSize: 2310, parallelismInUse: 10 }),
-      courses: { [waitlist]: minutes => (minutes > 15 ? undefined : 2310 - 43 * minutes) },
+      courses: { [waitlist]: minutes => 2310 - 20 * minutes },
     },
     [
-      'warning waitlist_growing (tenant-7) 0 min: Key tenant-7: 2,310 messages waiting, +645 in 15 min; parallelism 10 of 10 in use.',
+      'warning waitlist_growing (tenant-7) 0 min: Key tenant-7: 2,310 messages waiting, +1,200 in 1 h; parallelism 10 of 10 in use.',
     ],
+  ],
+  [
+    'no growth of a waitlist that has been recorded for less than an hour',
+    {
+      change: account => Object.assign(key(account), { waitlistSize: 2310 }),
+      courses: { [waitlist]: minutes => (minutes > 57 ? undefined : 2310 - 40 * minutes) },
+    },
+    [],
   ],
   [
     'no growth in bursts that are processed',
