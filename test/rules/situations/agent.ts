@@ -92,7 +92,7 @@ export class Agent {
   readonly #log = createTestLog();
   readonly #states = new Map<string, CollectorState>();
   readonly #meter: AccountMeter = createAccountMeter({
-    requests: [],
+    requests: ['ok', 'rate_limited'].map(outcome => ({ endpoint: 'dlq', outcome })),
     bytes: [],
     collectors: ['flow_control', 'dlq', 'events'],
   });

@@ -59,6 +59,9 @@ export const messageProblems: readonly ProblemCase[] = [
     below: {
       'nine are late': { input: { overdue: rising(1, 9) } },
       'one ends now and then': { input: { overdue: rising(1), failed: minute => Math.floor(minute / 20) } },
+      'old messages hang, whose ends the log may lack': {
+        input: { overdue: flat(20), flying: flat(20), stuck: flat(20) },
+      },
       'messages are delayed': { input: { created: rising(20), flying: rising(20) } },
     },
     recovery: { overdue: flat(0), delivered: rising(5) },

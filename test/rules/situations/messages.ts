@@ -67,6 +67,19 @@ const RATES: readonly SituationCase[] = [
     reports: ['critical deliveries_stalled 38..60 – 120..122', 'may critical messages_late'],
   },
   {
+    name: 'all messages hang on a key until an operator pauses it',
+    input: {
+      overdue: rising(2, 60),
+      stuck: rising(2, 60),
+      flying: rising(2, 60),
+      'waiting mail': rising(2, 60),
+      'paused mail': from(90, 1),
+    },
+    minutes: 3 * HOUR,
+    only: 'deliveries_stalled',
+    reports: ['critical deliveries_stalled 38..62 – 90..92'],
+  },
+  {
     name: 'all stuck messages are cancelled, and five are delayed until tomorrow',
     input: {
       overdue: rising(2, 120),

@@ -2,10 +2,9 @@ import { describe, it } from 'vitest';
 import { expectProblems } from './expected.ts';
 import { problemCases } from './problems.ts';
 import { usualOf } from './variants.ts';
-import { waitsFor } from './waiting.ts';
 
 describe.each(problemCases)('$kind', each => {
   for (const { name, situation, lines } of usualOf(each)) {
-    it.skipIf(waitsFor(each.kind, name))(name, () => expectProblems(situation, lines, each.kind));
+    it(name, () => expectProblems(situation, lines, each.kind));
   }
 });

@@ -131,7 +131,7 @@ const KEYS: readonly ProblemCase[] = [
     },
     recovery: { [WAITING]: flat(0) },
     memory: 17,
-    regained: 50,
+    regained: 80,
   },
   {
     kind: 'waitlist_stalled',
