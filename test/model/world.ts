@@ -211,12 +211,14 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
     new Map(
       [...disk.rows(ACCOUNT)].flatMap(([key, value]) => {
         if (!key.startsWith('alerts/state/')) return [];
-        const { rule, state, problem } = JSON.parse(value) as {
+        const { rule, state, kind } = JSON.parse(value) as {
           rule: string;
           state: { phase: string };
-          problem?: object;
+          kind?: string;
         };
-        return state.phase === 'firing' && !problem ? [[rule, lastFiring.get(rule) ?? time.now] as const] : [];
+        return state.phase === 'firing' && kind === undefined
+          ? [[rule, lastFiring.get(rule) ?? time.now] as const]
+          : [];
       }),
     );
 
