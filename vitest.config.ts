@@ -18,10 +18,12 @@ const processes = {
 /** The slowest files, the slowest first. */
 const SLOW = [
   'e2e/alert-chain.long',
+  'e2e/alert-chain.long',
   'e2e/replicas.long',
   'e2e/auto-cancel-crash.long',
   'auto-cancel/month.long',
   'hostile/hostile.long',
+  'rules/situations/variants.long',
   'collectors/flow-control/drain.long',
   'model/model.long',
   'status/scenarios.long',

@@ -191,7 +191,8 @@ describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))(
       expect(await prometheus.query('ALERTS{alertstate="firing", severity="critical"}')).toEqual([]);
     }, 200_000);
     await pass(20);
-    const sent = receivers.all();
+    // Ten minutes are five seconds here, so Prometheus may start too slowly.
+    const sent = receivers.all().filter(text => !text.includes('DeliveryAgentDown'));
     expect(sent.length, sent.join('\n')).toBeLessThanOrEqual(3);
     expect(sent.at(-1)).toMatch(/^urgent: Delivery(MessagesLate|ErrorBudgetFastBurn) \(resolved\)/);
   });
