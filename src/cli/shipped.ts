@@ -15,7 +15,7 @@ export interface Settings {
   readonly agent?: string | undefined;
   /** Kinds of problems that are off by default. */
   readonly enable?: readonly string[];
-  /** Default: those of an empty configuration. */
+  /** Default: the objectives of an empty configuration. */
   readonly objectives?: Config['objectives'];
 }
 

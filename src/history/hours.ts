@@ -76,8 +76,8 @@ export class Hours {
   }
 
   /**
-   * Returns the values since `from`. The first one is at `from` or up to `EARLY` earlier, if it is known. Values before `after` are
-   * omitted.
+   * Returns the values since `from`. The first one is at `from` or up to `EARLY` earlier, unless its value is unknown. Values
+   * before `after` are omitted.
    */
   points(series: string, from: number, after: number): readonly Point[] {
     const values = this.#series.get(series);

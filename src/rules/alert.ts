@@ -14,7 +14,7 @@ export interface Alert {
   readonly state: AlertState;
   /** Whether the configuration does not send the alert: its kind or severity is not sent. */
   readonly isUnsent?: boolean | undefined;
-  /** Number of series over the limit, for which this alert stands. */
+  /** Number of series over the limit that this alert represents. */
   readonly omitted?: number | undefined;
   /** Set in rows of earlier versions, in which a built-in rule was for several kinds. */
   readonly problem?: { readonly kind: CheckKind } | undefined;

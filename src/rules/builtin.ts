@@ -27,7 +27,7 @@ function minorFor(kind: BuiltinKind['severity'], check: BuiltinKind['severity'],
   return isAtLeast('warning', kind) ? 0 : (finding.warningFor ?? 0);
 }
 
-/** Returns the result of a kind's rule. `results`: those of its checks. */
+/** Returns the result of a kind's rule. `results`: the results of its checks. */
 export function builtinResult({ labels: { severity } }: EvaluatedRule, results: readonly CheckResult[]): RuleResult {
   const unknown = results.flatMap(each => each.unknown);
   const listed = results.flatMap(({ check, findings }) =>

@@ -38,7 +38,7 @@ function toSeries({ labels, value }: Sample): Series {
 export const isSelected = ({ labels }: Selector, own: Series['labels']): boolean =>
   Object.entries(labels).every(([label, values]) => label === 'account' || values.includes(own[label] ?? ''));
 
-/** Returns the facts of one account. `sources` may include those of other accounts. */
+/** Returns the facts of one account. `sources` may include sources of other accounts. */
 export function createAlertFacts(account: RuledAccount, sources: readonly Source[]): AlertFacts {
   const own = sources.filter(source => source.account === account.name);
   const made = new Map<Source, { readonly revision: unknown; readonly samples: ReturnType<Source['samples']> }>();
@@ -55,7 +55,7 @@ export function createAlertFacts(account: RuledAccount, sources: readonly Source
   /** Whether all rounds that a collector's gauges depend on have current data. */
   function isFresh(collector: string): boolean {
     const state = account.state(collector);
-    // Facts from before a reload may be those of other settings.
+    // Facts from before a reload may belong to other settings.
     return (
       state?.visible().now !== undefined &&
       state

@@ -10,7 +10,7 @@ export interface AgentInput {
   readonly statuses: readonly AccountStatus[];
   /** Counts of the last 15 minutes, or since the agent started. */
   readonly notifications: readonly NotificationCount[];
-  /** Start of an outage of the shared database; undefined if there is none. */
+  /** Start of an outage of the shared database; undefined while the database responds. */
   readonly databaseAway?: number | undefined;
   /** The last reload. `faults` is empty if it succeeded. */
   readonly lastReload: { readonly at: number; readonly faults: readonly { readonly message: string }[] } | undefined;

@@ -31,8 +31,8 @@ export const finishedOf = (outcome: MessageOutcome) => seriesName(finished.name,
 const COUNTED_FOR = 5 * MINUTE;
 
 /**
- * Returns the length of the longest part of a window (ms) that starts and ends while events are counted in real time; undefined if
- * there is none. After an outage, all missed events are counted at once: a window that starts during the outage would contain older
+ * Returns the length of the longest part of a window (ms) that starts and ends while events are counted in real time; otherwise
+ * undefined. After an outage, all missed events are counted at once: a window that starts during the outage would contain older
  * ones. Hourly values exist only for times at which events are counted in real time.
  */
 export function countedPart({ recent, isCounting, now }: CheckInput, over: number): number | undefined {

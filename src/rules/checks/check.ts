@@ -41,13 +41,13 @@ export type BuiltinAlert = `Delivery${string}`;
  */
 export interface Check<I> extends Durations {
   readonly kind: CheckKind;
-  /** Name of the alert, and of its runbook. */
+  /** Name of the alert and of its runbook. */
   readonly alert: BuiltinAlert;
   readonly severity: CheckSeverity;
   /** Whether the alert is sent only if `alerts.builtin.enable` lists the kind. */
   readonly isOff?: boolean;
   /**
-   * Collector whose data the check reads: the check applies only to accounts that enable it. Without current data, the result
+   * Collector of the data that the check reads: the check applies only to accounts that enable it. Without current data, the result
    * is unknown; partial data can prove a finding but not rule one out.
    */
   readonly collector?: keyof ShownFacts;

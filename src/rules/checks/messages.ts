@@ -27,7 +27,7 @@ const failing =
 
 const isFailing = (input: CheckInput) => typeof burnOf(input, 'failed', 'fast') === 'object';
 
-/** Counts the overdue messages in flight, except those that may wait on paused keys. */
+/** Counts the overdue messages in flight, without messages that may wait on paused keys. */
 function hanging({ shown: { events }, keys }: CheckInput): number {
   const waiting = keys.reduce((sum, { paused, waitlistSize = 0 }) => sum + (paused ? waitlistSize : 0), 0);
   return (events?.now?.gauges?.overdue ?? 0) - waiting;
@@ -43,7 +43,7 @@ function late(input: CheckInput): Findings {
   if (burnt === 'unknown' || isFailing(input) || arePausesUnknown(input)) return UNKNOWN;
   const { bad, paused, all, allowed, overSeconds } = burnt;
   const target = durationText(input.settings.objectives.onTimeWithin / 1000);
-  // A message becomes late before it ends, so the late messages may not be among those that ended.
+  // A message becomes late before it ends, so late messages may still be in flight.
   return `In ${period(overSeconds)}, ${plural(bad, 'message')} missed the target of ${target}${besidePaused(paused)} and ${count(all)} ended (the objective allows ${share(allowed)} to be late).`;
 }
 

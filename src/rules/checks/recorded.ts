@@ -11,8 +11,8 @@ import { attemptsOf, destinationsOf, messagesOf } from './destinations.ts';
 const RECORDED_FOR = 20 * MINUTE;
 
 /**
- * Selects the values of an account that only checks need, in addition to the recorded families. Of destinations, only those that fail
- * are recorded, because an account may have many.
+ * Selects the values of an account that only checks need, in addition to the recorded families. An account may have many
+ * destinations: values are recorded only for failing ones.
  */
 export function createRecordedForChecks() {
   let errors: ReadonlyMap<string, number> = new Map();
