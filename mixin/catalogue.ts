@@ -16,8 +16,17 @@ export const NOT_SENT = 'info';
 const kindsWhere = (isIncluded: (kind: BuiltinKind) => boolean) =>
   BUILTIN_KINDS.filter(isIncluded).map(({ kind }): string => kind);
 
-/** Kinds that are not sent by default. */
-const UNSENT = kindsWhere(({ severity, isOff }) => severity === NOT_SENT || isOff === true);
+const wordOf = (kind: string) => kind.slice(0, kind.indexOf('_') + 1);
+
+/** Returns a pattern of kinds. Kinds are combined if all kinds that are sent and have the same first word are among them. */
+export function patternOf(kinds: readonly string[]): string {
+  const isSent = ({ severity, isOff }: BuiltinKind) => severity !== NOT_SENT && isOff !== true;
+  const others = new Set(kindsWhere(kind => isSent(kind) && !kinds.includes(kind.kind)).map(wordOf));
+  return [...Map.groupBy(kinds, wordOf)]
+    .flatMap(([word, some]) => (some.length > 1 && !others.has(word) ? `${word}.+` : some))
+    .join('|');
+}
+
 const OFF = kindsWhere(({ isOff }) => isOff === true);
 
 const SUMMARIES: Readonly<Record<`Delivery${string}`, string>> = {
@@ -40,12 +49,6 @@ export const NAMED: readonly NamedAlert[] = Object.entries(SUMMARIES).map(([aler
 }));
 
 const named = NAMED.flatMap(({ kinds }) => kinds);
-const wordOf = (kind: string) => kind.slice(0, kind.indexOf('_') + 1);
-const others = kindsWhere(({ kind }) => ![...named, ...UNSENT].includes(kind));
-const kept = new Set(others.map(wordOf));
-const byWord = Map.groupBy([...named, ...OFF], wordOf);
 
-/** Pattern of the kinds that are not sent as DeliveryProblem. Several kinds with the same first word are combined. */
-export const NOT_OTHER = [...byWord]
-  .flatMap(([word, kinds]) => (kinds.length > 1 && !kept.has(word) ? `${word}.+` : kinds))
-  .join('|');
+/** Pattern of the kinds that are not sent as DeliveryProblem. */
+export const NOT_OTHER = patternOf([...named, ...OFF]);

@@ -5,7 +5,7 @@ import { alertingFamilies } from '../src/metrics/alerting.ts';
 import { leaderFamilies } from '../src/metrics/leader.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
 import { BLIND, highestOf, latest, lowestOf, PARTIAL, type QueriedFamily, series } from '../src/rules/promql.ts';
-import { NAMED, NOT_OTHER, NOT_SENT } from './catalogue.ts';
+import { NAMED, NOT_OTHER, NOT_SENT, patternOf } from './catalogue.ts';
 import { DASHBOARDS } from './dashboard-links.ts';
 import { placeholder } from './placeholder.ts';
 import { sloRules } from './slo.ts';
@@ -34,12 +34,12 @@ const held = `(
  * Accounts that an agent collected for at least five minutes of the last day. Targets of the service discovery have an `instance`
  * for each account: here, those of a job are one agent.
  */
-const known = `label_replace(max_over_time(${collected}[1d:5m]), "instance", "", "instance", ".+/.+")`;
+const known = `label_replace(max_over_time(${collected}[1d:5m]), "instance", "", "instance", "delivery-watch/.+")`;
 /**
  * Accounts of the agents none of whose accounts is collected now. If another agent collects some of them, the others were removed
  * from the configuration.
  */
-const missing = `group by (${JOB}, account) (${known} unless on (cluster, job, instance, replica) (${known} and on (${JOB}, account) ${collected}))`;
+const missing = `group by (${JOB}, account) (${known} unless on (${JOB}, instance, replica) (${known} and on (${JOB}, account) ${collected}))`;
 
 interface Alert {
   readonly alert: `Delivery${string}`;
@@ -96,7 +96,7 @@ const DASHBOARD_OF: Readonly<Record<string, keyof typeof DASHBOARDS>> = {
 const named = NAMED.map(
   ({ alert, kinds, summary }): Alert => ({
     alert,
-    expr: series(HELD, { kind: kinds }),
+    expr: series(HELD, { kind: kinds.length > 1 ? new RegExp(patternOf(kinds)) : kinds }),
     summary,
     dashboard: DASHBOARD_OF[alert] ?? 'overview',
   }),
