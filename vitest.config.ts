@@ -17,7 +17,7 @@ const processes = {
 
 /** The slowest files, the slowest first. */
 const SLOW = [
-  'e2e/alert-chain.long',
+  'e2e/alert-chain-kills.long',
   'e2e/alert-chain.long',
   'e2e/replicas.long',
   'e2e/auto-cancel-crash.long',

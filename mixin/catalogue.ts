@@ -31,7 +31,7 @@ const OFF = kindsWhere(({ isOff }) => isOff === true);
 
 const SUMMARIES: Readonly<Record<`Delivery${string}`, string>> = {
   DeliveryTokenRejected: `The service rejects the token of ${ACCOUNT}.`,
-  DeliveryBlind: `The agent cannot read {{ with $labels.subject }}{{ . }} of {{ end }}${ACCOUNT}.`,
+  DeliveryBlind: `The agent cannot read data of ${ACCOUNT}{{ with $labels.subject }} (collector {{ . }}){{ end }}.`,
   DeliveryErrorBudgetFastBurn: `Messages of ${ACCOUNT} fail so often that its error budget is spent within days.`,
   DeliveryErrorBudgetSlowBurn: `Messages of ${ACCOUNT} fail more often than its objective allows.`,
   DeliveryMessagesLate: `Messages of ${ACCOUNT} are not delivered in time.`,

@@ -17,29 +17,26 @@ const ofJob = { job: placeholder('jobInQuotes') } as const;
 const collected = series(ownFamilies.up);
 const { labels } = alertingFamilies.problem;
 
-/**
- * Current problems. The record bridges ten minutes without samples, such as a restart or a takeover. While no process collects an
- * account, its problems stay, unless all targets of the job answer and collect other accounts: then the account was removed. They
- * end a day after the last sample of the job.
- */
+/** Current problems. The record carries itself forward, because a longer range of samples would return ended problems of replaced pods. */
 const HELD = { name: 'delivery:held', labels } as const;
 const problem = series(alertingFamilies.problem);
-const held = `(
+const held = `# Problems that an agent reports. Ten minutes without samples, such as a restart or a takeover, do not end them.
+(
   ${highestOf(`last_over_time(${problem}[10m])`, labels)}
+  # While no agent reads an account, its problems stay,
   or last_over_time(${HELD.name}[10m]) unless on (${JOB}, account) ${collected}
+    # unless the account was removed: all targets answer and read other accounts. They end a day after the last sample of the job.
     unless on (${JOB}) (${collected} unless on (${JOB}) ${series(up)} == 0) and on (${JOB}) last_over_time(${problem}[1d])
 ) == 1`;
 
-/**
- * Accounts that an agent collected for at least five minutes of the last day. Targets of the service discovery have an `instance`
- * for each account: here, those of a job are one agent.
- */
+/** Accounts by agent. Targets of the service discovery have an `instance` for each account: here, those of a job are one agent. */
 const known = `label_replace(max_over_time(${collected}[1d:5m]), "instance", "", "instance", "delivery-watch/.+")`;
-/**
- * Accounts of the agents none of whose accounts is collected now. If another agent collects some of them, the others were removed
- * from the configuration.
- */
-const missing = `group by (${JOB}, account) (${known} unless on (${JOB}, instance, replica) (${known} and on (${JOB}, account) ${collected}))`;
+const missing = `# Accounts that an agent read for five minutes of the last day,
+group by (${JOB}, account) (
+  ${known}
+  # without all accounts of each agent one of whose accounts is still read: its other accounts were removed.
+  unless on (${JOB}, instance, replica) (${known} and on (${JOB}, account) ${collected})
+)`;
 
 interface Alert {
   readonly alert: `Delivery${string}`;

@@ -91,6 +91,10 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
     ],
     sent: ['urgent: DeliveryNoLeader'],
   },
+  'no leader of one of two groups, and an unreadable account of the other one': {
+    fires: [ofAgent('DeliveryNoLeader', { schema: 'public' }), ...ofAccount('one', ['DeliveryBlind'])],
+    sent: ['urgent: DeliveryBlind', 'urgent: DeliveryNoLeader'],
+  },
   'no database': {
     fires: [
       ofAgent('database_away', { severity: 'critical' }),

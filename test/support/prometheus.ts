@@ -32,6 +32,10 @@ export interface Prometheus {
   query(promql: string): Promise<{ readonly metric: Readonly<Record<string, string>>; readonly value: number }[]>;
   /** Returns `data` of an HTTP API response, such as `/api/v1/targets`. */
   get(path: string): Promise<unknown>;
+  /** Kills the process but keeps its data and address. */
+  kill(): Promise<void>;
+  /** Restarts the killed process. Throws with its output if it does not become ready. */
+  startAgain(): Promise<void>;
   /** Stops the process and deletes its data. */
   stop(): Promise<void>;
 }
@@ -94,18 +98,12 @@ export async function startPrometheus({
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
   const paths = [`--config.file=${file}`, `--storage.tsdb.path=${data}`];
-  const child = spawn(program, [...paths, `--web.listen-address=127.0.0.1:${port}`, ...flags], {
-    stdio: ['ignore', 'ignore', 'pipe'],
-  });
-  const killNow = () => void child.kill('SIGKILL');
+  let child: ChildProcess | undefined;
+  const killNow = () => void child?.kill('SIGKILL');
   process.once('exit', killNow);
-  let output = '';
-  child.stderr.on('data', chunk => {
-    output = (output + chunk).slice(-4000);
-  });
 
   async function stop(): Promise<void> {
-    await end(child);
+    if (child) await end(child);
     process.off('exit', killNow);
     rmSync(folder, { recursive: true, force: true });
   }
@@ -116,13 +114,30 @@ export async function startPrometheus({
     return answer.data;
   }
 
-  if (!(await isReady(child, url))) {
+  async function start(): Promise<void> {
+    const started = spawn(program, [...paths, `--web.listen-address=127.0.0.1:${port}`, ...flags], {
+      stdio: ['ignore', 'ignore', 'pipe'],
+    });
+    child = started;
+    let output = '';
+    started.stderr.on('data', chunk => {
+      output = (output + chunk).slice(-4000);
+    });
+    if (await isReady(started, url)) return;
     await stop();
     throw new Error(`Prometheus did not become ready:\n${output}`);
   }
+
+  await start();
   return {
     url,
     get,
+    async kill() {
+      const ended = child && once(child, 'exit');
+      killNow();
+      await ended;
+    },
+    startAgain: start,
     stop,
     async query(promql) {
       const data = await get(`/api/v1/query?${new URLSearchParams({ query: promql })}`);
