@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
-import { glob, readFile } from 'node:fs/promises';
-import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { readFile } from 'node:fs/promises';
 import { ENVIRONMENT, environmentText } from '../config/default-file.ts';
+import { namedFiles, ownFiles } from '../config/files.ts';
 import type { LoadedConfig } from '../config/load.ts';
 
 /** Returns the content of a file, or an error code. */
@@ -14,31 +14,19 @@ async function stateOf(file: string): Promise<string> {
   }
 }
 
-/** Returns account files in loading order. Asynchronous, because a file system may be slow. */
-async function accountFiles(file: string, patterns: readonly string[]): Promise<readonly string[]> {
-  const found: string[] = [];
-  for (const pattern of patterns) {
-    const names: string[] = [];
-    for await (const name of glob(pattern, { cwd: dirname(file) })) names.push(name);
-    found.push(...names.sort().map(name => (isAbsolute(name) ? name : join(dirname(file), name))));
-  }
-  return [...new Map(found.map(path => [resolve(path), path])).values()];
-}
-
 export interface FilesState {
   readonly hash: string | undefined;
-  /** Hash of the CA files. Secrets and the web-config file are read again when needed. */
+  /** Hash of the watched files that settings name. */
   readonly others: string;
 }
 
 /** Hashes the files of a configuration. Never rejects. */
 export async function readState({ file, config }: Pick<LoadedConfig, 'file' | 'config'>): Promise<FilesState> {
-  const hash = createHash('sha256').update(await stateOf(file));
-  const files = await accountFiles(file, config.accountFiles).catch(() => []);
-  for (const path of files) hash.update(await stateOf(path));
+  const hash = createHash('sha256');
+  for (const path of await ownFiles(file, config).catch(() => [file])) hash.update(await stateOf(path));
   const others = createHash('sha256');
-  const named = config.accounts.map(({ upstream }) => upstream.caFile);
-  for (const path of new Set(named)) if (path !== null) others.update(`${path}\0${await stateOf(path)}\0`);
+  const watched = namedFiles(config).filter(({ isWatched }) => isWatched);
+  for (const path of new Set(watched.map(each => each.file))) others.update(`${path}\0${await stateOf(path)}\0`);
   return { hash: hash.digest('hex'), others: others.digest('hex') };
 }
 

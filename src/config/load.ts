@@ -1,6 +1,5 @@
 import { createHash } from 'node:crypto';
-import { globSync, readFileSync } from 'node:fs';
-import { dirname, isAbsolute, join, resolve } from 'node:path';
+import { resolve } from 'node:path';
 import { z } from 'zod';
 import { systemClock } from '../kit/clock.ts';
 import type { Env } from '../kit/secret.ts';
@@ -16,10 +15,11 @@ import {
   valueAt,
 } from './errors.ts';
 import { checkExcludedFamilies } from './excluded-families.ts';
+import { checkFiles, filesOf } from './files.ts';
 import { parseContent } from './parse.ts';
 import { checkSchedules } from './schedules.ts';
 import { Config, ConfigInput } from './schema.ts';
-import { checkPlainHttp, checkSecrets, checkTwins, expansions, secretsOf, writtenSecrets } from './secrets.ts';
+import { checkPlainHttp, checkSecrets, checkTwins, expansions } from './secrets.ts';
 import { checkAutoCancel, checkSettings } from './settings.ts';
 import { readText } from './text-file.ts';
 import { readWebConfig } from './web-config.ts';
@@ -44,12 +44,6 @@ export interface LoadedConfig {
 export function loadConfig(file: string, env?: Env, now?: number): LoadedConfig {
   return parseConfig(readText(file), file, env, now);
 }
-
-/** Returns the files that match a pattern, which is relative to the folder of `file`. */
-export const filesOf = (pattern: string, file: string) =>
-  globSync(pattern, { cwd: dirname(file) })
-    .sort()
-    .map(name => (isAbsolute(name) ? name : join(dirname(file), name)));
 
 /** Reads a file and its account files into one value. */
 function gather(text: string, file: string) {
@@ -137,6 +131,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
   const isGiven = (path: Path) => valueAt(raw, path) !== undefined;
   const report: Reporter = { error: into(errors), warn: into(warnings), isGiven };
   checkSecrets(config, env, report);
+  if (env) checkFiles(config, env, report);
   checkTwins(config, env, report);
   checkSettings(config, now, report);
   checkExcludedFamilies(config, report);
@@ -157,16 +152,6 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
   if (errors.length > 0) throw new ConfigError(errors, warnings);
   const hash = createHash('sha256').update(JSON.stringify(config)).digest('hex').slice(0, 16);
   return { file, config, hash, filesHash, warnings: sortedErrors(warnings), place };
-}
-
-/** Returns the files that contain secrets: tokens, passwords and their hashes, and keys. */
-export function filesWithSecrets({ file, config }: LoadedConfig): readonly string[] {
-  const own = [file, ...config.accountFiles.flatMap(pattern => filesOf(pattern, file))];
-  const separate = secretsOf(config).flatMap(({ setting }) => ('file' in setting ? [setting.file] : []));
-  const { webConfigFile } = config.server;
-  const ofPort = webConfigFile === null ? [] : [...readWebConfig(webConfigFile).config.stamps.keys()];
-  const isSecret = (each: string) => /PRIVATE KEY|\$2[aby]\$/.test(readFileSync(each, 'utf8'));
-  return [...new Set([...(writtenSecrets(config).length > 0 ? own : []), ...separate, ...ofPort.filter(isSecret)])];
 }
 
 export interface StoreSettings {

@@ -10,8 +10,7 @@ import { addressesOf, proxyError } from '../upstream/options.ts';
 import { checkEnvironment } from './environment.ts';
 import type { Path, Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
-import { readBytes, readText, tryRead } from './text-file.ts';
-import { certificatesIn, keyIn } from './web-tls.ts';
+import { readText, tryRead } from './text-file.ts';
 
 type Account = Config['accounts'][number];
 
@@ -19,7 +18,7 @@ type Account = Config['accounts'][number];
 const MAX_FILE_BYTES = 65_536;
 
 /** Returns the secret in a file, or the reason why it cannot be read. */
-function secretIn(file: string, what = 'secret'): { readonly content: Secret } | { readonly wrong: string } {
+export function secretIn(file: string, what = 'secret'): { readonly content: Secret } | { readonly wrong: string } {
   const found = tryRead(() => readText(file, MAX_FILE_BYTES));
   if ('wrong' in found) return found;
   const literal = toToken(found.content);
@@ -81,14 +80,13 @@ export function secretsOf(config: Config): SecretUse[] {
   return uses;
 }
 
-/** Returns the proxies and CA files, with the paths of their sections. Inherited ones appear only once. */
+/** Returns the proxies, with their paths. Inherited ones appear only once. */
 function proxiesOf({ upstream, accounts }: Config) {
   return [
-    { path: ['upstream'], ...upstream },
-    ...accounts.map(({ upstream: own }, index) => ({
-      path: ['accounts', index, 'upstream'],
-      proxy: own.proxy === upstream.proxy ? null : own.proxy,
-      caFile: own.caFile === upstream.caFile ? null : own.caFile,
+    { path: ['upstream', 'proxy'], proxy: upstream.proxy },
+    ...accounts.map(({ upstream: { proxy } }, index) => ({
+      path: ['accounts', index, 'upstream', 'proxy'],
+      proxy: proxy === upstream.proxy ? null : proxy,
     })),
   ];
 }
@@ -115,7 +113,7 @@ export function writtenSecrets(config: Config): { path: Path; what: string; inst
       .map(({ path, what }) => ({ path, what, instead: '{ env: NAME } or { file: PATH } keep it out' })),
     ...proxiesOf(config).flatMap(({ path, proxy }) =>
       proxy && 'literal' in proxy && URL.parse(proxy.literal.reveal())?.password
-        ? [{ path: [...path, 'proxy'], what: 'proxy password', instead: byEnv }]
+        ? [{ path, what: 'proxy password', instead: byEnv }]
         : [],
     ),
     ...headersIn(config).flatMap(({ path, name, value }) =>
@@ -124,57 +122,43 @@ export function writtenSecrets(config: Config): { path: Path; what: string; inst
   ];
 }
 
-/** Returns why a secret cannot be read, or undefined. */
-function unreadable({ setting, what, isAddress }: SecretUse, env: Env): string | undefined {
-  if ('file' in setting) {
-    const found = secretIn(setting.file, what);
-    return 'wrong' in found ? `${setting.file} ${found.wrong}` : undefined;
-  }
+/** Ends the message on a secret that is missing and optional. */
+export const FOR_ROTATION = ': rotate-token will need it';
+
+/** Returns why a secret in a variable cannot be read, or undefined. `checkFiles` reads those in files. */
+function unreadable({ setting, isAddress }: SecretUse, env: Env): string | undefined {
+  if ('file' in setting) return undefined;
   const wrong = secretError(setting, env);
   if (wrong || !isAddress || !('env' in setting)) return wrong;
   const notAddress = addressError(env[setting.env]?.trim() ?? '');
   return notAddress && `the environment variable ${setting.env} ${notAddress}`;
 }
 
-/** Returns why a PEM file cannot be used, or undefined. */
-function pemError(file: string, isKey = false): string | undefined {
-  const found = tryRead(() => readBytes(file).toString('latin1'));
-  if ('wrong' in found) return found.wrong;
-  const key = isKey ? keyIn(found.content) : undefined;
-  if (isKey) return typeof key === 'string' ? key : undefined;
-  if (certificatesIn(found.content)) return undefined;
-  return 'must have certificates in PEM, which begin with -----BEGIN CERTIFICATE-----';
-}
-
 function checkProxies(config: Config, env: Env, report: Reporter): void {
-  for (const { path, proxy, caFile } of proxiesOf(config)) {
+  for (const { path, proxy } of proxiesOf(config)) {
     const wrong = proxy && proxyError(proxy, env);
-    if (wrong) report.error([...path, 'proxy'], wrong);
-    const wrongFile = caFile === null ? undefined : pemError(caFile);
-    if (wrongFile) report.error([...path, 'caFile'], `${caFile} ${wrongFile}`);
+    if (wrong) report.error(path, wrong);
   }
 }
 
-/** Parameters of the store's URL that name files. */
-const TLS_FILES = ['sslrootcert', 'sslcert', 'sslkey'];
+/** Returns the text of the store's URL; undefined if it is not used or cannot be read. Never print it. */
+export function storeUrl({ store: { kind, url } }: Config, env: Env): string | undefined {
+  if (kind !== 'postgres' || url === null) return undefined;
+  if ('literal' in url) return url.literal.reveal();
+  return ('env' in url ? env[url.env]?.trim() : inFile(url.file)?.reveal()) || undefined;
+}
 
-function checkStoreUrl({ store: { kind, url } }: Config, env: Env, report: Reporter): void {
-  if (kind !== 'postgres' || url === null) return;
+function checkStoreUrl(config: Config, env: Env, report: Reporter): void {
+  const { url } = config.store;
+  const text = storeUrl(config, env);
+  if (url === null || text === undefined) return;
   const path = ['store', 'url'];
-  const text = 'env' in url ? env[url.env]?.trim() : 'file' in url ? inFile(url.file)?.reveal() : url.literal.reveal();
-  if (!text) return;
   const wrong = urlError(text);
   if (wrong && !('literal' in url)) {
     report.error(path, `${'env' in url ? `the environment variable ${url.env}` : url.file} ${wrong}`);
   }
-  if (wrong) return;
-  const warning = urlWarning(text);
+  const warning = wrong ? undefined : urlWarning(text);
   if (warning) report.warn(path, warning);
-  for (const [name, file] of new URL(text).searchParams) {
-    if (!TLS_FILES.includes(name) || file === 'system') continue;
-    const wrongFile = pemError(file, name === 'sslkey');
-    if (wrongFile) report.error(path, `the file of ${name} ${wrongFile}`);
-  }
 }
 
 function checkReplicaUrl({ server: { replicaUrl: setting } }: Config, env: Env, report: Reporter): void {
@@ -199,7 +183,7 @@ export function checkSecrets(config: Config, env: Env | undefined, report: Repor
   if (!env) return;
   for (const use of secretsOf(config)) {
     const wrong = unreadable(use, env);
-    if (wrong && use.isOptional) report.warn(use.path, `${wrong}: rotate-token will need it`);
+    if (wrong && use.isOptional) report.warn(use.path, `${wrong}${FOR_ROTATION}`);
     else if (wrong) report.error(use.path, wrong);
   }
   // Those of traces may be unused.

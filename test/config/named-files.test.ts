@@ -1,6 +1,7 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { beforeEach, describe, expect, it } from 'vitest';
+import { filesWithSecrets, namedFiles } from '../../src/config/files.ts';
 import { loadConfig, loadStoreSettings } from '../../src/config/load.ts';
 import { readRuleCase } from '../../src/config/rule-cases.ts';
 import { readWebConfig } from '../../src/config/web-config.ts';
@@ -166,5 +167,27 @@ describe('certificates', () => {
     for (const rest of ['', 'sslmode=disable&', 'sslmode=verify-ca&']) {
       expect(storeFaults(`${rest}sslrootcert=system`)).toContain('needs sslmode=verify-full for sslrootcert=system');
     }
+  });
+});
+
+describe('the list of named files', () => {
+  const pem = (name: string) => readFileSync(join('test/support/certificates', name), 'utf8');
+
+  it('has each file once with its content, and those of the store only if the environment may be read', () => {
+    const [ca, key, token] = [
+      fileOf(pem('authority.pem'), 'ca.pem'),
+      fileOf(pem('client.key'), 'client.key'),
+      fileOf('canary', 'token'),
+    ];
+    const env = { PG: `postgres://u:canary@h/d?sslmode=verify-full&sslrootcert=${ca}&sslkey=${key}` };
+    const text = `store: { kind: postgres, url: { env: PG } }\nupstream: { caFile: ${ca} }\n${ACCOUNT}`;
+    const file = fileOf(text.replace('env: T', `file: ${token}`), 'config.yaml');
+    const { config } = loadConfig(file, env);
+    const list = (from?: typeof env) =>
+      namedFiles(config, from).map(named => `${named.path.join('.')} ${named.file} ${named.content}`);
+    const settings = [`accounts.0.token ${token} secret`, `upstream.caFile ${ca} certificates`];
+    expect(list()).toEqual(settings);
+    expect(list(env)).toEqual([...settings, `store.url ${ca} certificates`, `store.url ${key} private key`]);
+    expect(filesWithSecrets(file, config, env)).toEqual([token, key]);
   });
 });

@@ -2,7 +2,8 @@ import { statfsSync, statSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { resolve } from 'node:path';
 import { mayExist } from '../../auto-cancel/context.ts';
-import { filesWithSecrets, formatError, type LoadedConfig } from '../../config/load.ts';
+import { filesWithSecrets } from '../../config/files.ts';
+import { formatError, type LoadedConfig } from '../../config/load.ts';
 import { listen as openPort } from '../../http/listener.ts';
 import { parseListen } from '../../http/options.ts';
 import { errorCode } from '../../kit/error-code.ts';
@@ -23,8 +24,8 @@ export const warningsOf = (warnings: LoadedConfig['warnings']) =>
 const mib = (bytes: number) => `${Math.round(bytes / MIB).toLocaleString('en-US')} MiB`;
 
 /** Checks whether every user can read a file with secrets. Its group may read it, as in containers. */
-function checkPermissions(loaded: LoadedConfig): readonly Diagnosis[] {
-  const files = filesWithSecrets(loaded);
+function checkPermissions({ file, config }: LoadedConfig, env: Env): readonly Diagnosis[] {
+  const files = filesWithSecrets(file, config, env);
   const open = files.filter(file => (statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o007);
   const found = open.map(file => warn(`${file} holds secrets, and other users may read it`, `chmod 600 ${file}`));
   if (found.length > 0) return found;
@@ -92,7 +93,7 @@ export function localProbes(loaded: LoadedConfig, env: Env): readonly Probe[] {
   const found = ok(`${file}, ${plural(names.length, 'account')}: ${someOf(names)}`);
   return [
     { name: 'configuration', run: () => [found, ...warningsOf(warnings)] },
-    { name: 'permissions', run: () => checkPermissions(loaded) },
+    { name: 'permissions', run: () => checkPermissions(loaded, env) },
     { name: 'store', run: () => checkStore(config.store, env) },
     { name: 'disk', run: () => checkDisk(config.store) },
     { name: 'stop file', run: () => checkStopFile(loaded) },
