@@ -40,6 +40,15 @@ export interface ClientDeps {
   readonly leadership?: Pick<Leadership, 'remaining' | 'confirm'> | undefined;
 }
 
+/** Returns how to read the account's record; undefined if that is not configured. */
+function managementOf({ management, paths, region }: AccountSettings, env: ClientDeps['env']) {
+  if (!management || paths.account === null) return undefined;
+  const { baseUrl, username, password } = management;
+  // Read at the first request, because without the password the agent can still read everything else.
+  const source = async () => tokenSource(password, env)();
+  return { baseUrl, username, password: source, path: paths.account, region };
+}
+
 /**
  * Creates the client of an account, which counts requests and enforces the budget. `before`: state stored by an earlier
  * process; `counted`: counters from before a reload.
@@ -80,6 +89,7 @@ export function createAccountClient(
     eventsPath: paths.events,
     flowControlKeyPath: paths.flowControlKey,
     token: tokenSource(token, env),
+    management: managementOf(settings, env),
     meter: timed,
     random,
     secrets: () => secrets.of(name),

@@ -19,13 +19,14 @@ export interface DesiredAccount {
 
 /** Hashes the settings that affect polling. A setting that is not excluded here reopens the account when it changes. */
 function identityOfReading(settings: AccountSettings, config: Config, env: AgentBase['env']): string {
-  const { actionToken: _token, management: _login, labels: _labels, limits: _limits, ...reading } = settings;
+  const { actionToken: _token, management: login, labels: _labels, limits: _limits, ...reading } = settings;
   const { name, retention, objectives } = reading;
   const { rotateToken: _path, ...paths } = reading.paths;
+  const management = paths.account === null ? null : login;
   const { families: _families, ...collect } = reading.collect;
   const lifecycles = hasLifecycles(config, env) && config.tracing.lifecycle;
   return identityOf([
-    { ...reading, paths, collect, retention: retention.dlq, objectives: objectives.onTimeWithin },
+    { ...reading, management, paths, collect, retention: retention.dlq, objectives: objectives.onTimeWithin },
     config.staleness,
     schedulesOf(config.schedules, name),
     identityOfTracking(rulesOf(config, name), collect.dlq.rescanEvery),

@@ -32,7 +32,7 @@ export type MessageOutcome = (typeof MESSAGE_OUTCOMES)[number];
 export const isEnd = (state: EventState): boolean => MESSAGE_OUTCOMES.some(outcome => outcome === state);
 
 /** Part of every row that the service lists. */
-interface ListedRow {
+export interface ListedRow {
   /** Whether a number, time or flag of the row is unreadable and therefore undefined. */
   readonly isIncomplete?: true | undefined;
 }

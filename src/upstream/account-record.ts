@@ -2,6 +2,7 @@ import { z } from 'zod';
 import { type Secret, toToken } from '../kit/secret.ts';
 import { boundText } from '../kit/text.ts';
 import type { AccountLimit, AccountRecord } from '../model/account.ts';
+import type { AccountUsage } from '../model/service.ts';
 
 /** The service's value for "no limit". */
 const UNLIMITED = 2 ** 31 - 1;
@@ -9,7 +10,7 @@ const UNLIMITED = 2 ** 31 - 1;
 /** Maximum length of the record's texts (characters), because they appear in every scrape. */
 const MAX_TEXT_LENGTH = 64;
 
-/** Fields of the account record in the response of a token reset. Only this file contains its field names. */
+/** Fields of the account record. Only this file contains its field names. */
 const FIELDS: Readonly<Record<AccountLimit, string>> = {
   message_size_bytes: 'max_message_size',
   requests_per_day: 'max_requests_per_day',
@@ -44,7 +45,7 @@ function word(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? boundText(value, MAX_TEXT_LENGTH) : undefined;
 }
 
-function stateOf({ state, active }: Readonly<Record<string, unknown>>): string | undefined {
+function stateOf({ state, active }: Fields): string | undefined {
   if (typeof active !== 'boolean') return word(state);
   return word(state) ?? (active ? 'active' : 'passive');
 }
@@ -62,20 +63,65 @@ export function parseResetResponse(bytes: Buffer): ResetResponse | undefined {
   const token = fields && toToken(fields.token);
   if (!token) return undefined;
   const { password } = fields;
+  return {
+    token,
+    password: typeof password === 'string' ? toToken(password) : undefined,
+    record: recordFrom(fields),
+  };
+}
+
+type Fields = Readonly<Record<string, unknown>>;
+
+/** Copies the named numbers and words of a record, which also contains tokens. */
+function recordFrom(fields: Fields): AccountRecord {
   const limits = Object.entries(FIELDS).flatMap(([name, field]) => {
     const value = limit(fields[field]);
     return value === undefined ? [] : [[name, value] as const];
   });
   const retention = limit(fields.max_dlq_retention_time_milis);
   return {
-    token,
-    password: typeof password === 'string' ? toToken(password) : undefined,
-    record: {
-      // For prepaid plans, `type` is only `paid`.
-      plan: word(fields.reserved_type) ?? word(fields.type),
-      state: stateOf(fields),
-      limits: Object.fromEntries(limits),
-      dlqRetentionSeconds: retention === undefined ? undefined : retention / 1000,
-    },
+    // For prepaid plans, `type` is only `paid`.
+    plan: word(fields.reserved_type) ?? word(fields.type),
+    state: stateOf(fields),
+    limits: Object.fromEntries(limits),
+    dlqRetentionSeconds: retention === undefined ? undefined : retention / 1000,
+  };
+}
+
+const isFields = (value: unknown): value is Fields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/**
+ * Finds an account among the records of all regions, which are a list or a single record. Returns undefined if none or
+ * several may be the account with this token or region.
+ */
+export function findRecord(
+  body: unknown,
+  token: string,
+  region: string | null,
+): { readonly id: string; readonly record: AccountRecord } | undefined {
+  const all = [body]
+    .flat()
+    .filter(isFields)
+    .filter(({ id }) => word(id) !== undefined);
+  const byToken = all.filter(({ token: own, read_only_token: readOnly }) => own === token || readOnly === token);
+  const byRegion = all.filter(each => region === null || (each.region ?? region) === region);
+  const [found, ...others] = byToken.length > 0 ? byToken : byRegion;
+  return found && others.length === 0 ? { id: String(found.id), record: recordFrom(found) } : undefined;
+}
+
+/** Matches a time of the statistics: `2025-10-01 11:33:05.585757103 +0000 UTC`. */
+const POINT = /^(\d{4}-\d\d-\d\d) [\d:.]+ \+0000 UTC$/;
+
+/** Returns the usage in an account's statistics at `now` (ms); undefined for other content. */
+export function usageFrom(body: unknown, now: number): Pick<AccountUsage, 'requestsToday' | 'dlqMessages'> | undefined {
+  if (!isFields(body) || !('daily_requests' in body || 'dlq_message_count' in body)) return undefined;
+  const days: readonly unknown[] = Array.isArray(body.daily_requests) ? body.daily_requests : [];
+  const today = new Date(now).toISOString().slice(0, 10);
+  const isToday = (day: unknown) => isFields(day) && POINT.exec(word(day.x) ?? '')?.[1] === today;
+  const [found, ...others] = days.filter(isToday) as Fields[];
+  return {
+    requestsToday: others.length === 0 ? limit(found?.y) : undefined,
+    dlqMessages: limit(body.dlq_message_count),
   };
 }

@@ -1,7 +1,8 @@
 import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import { createRedactor } from '../kit/redaction.ts';
-import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
+import type { DeliveryEvent, DlqEntry, FlowControlEntry, ListedRow } from '../model/message.ts';
+import type { AccountUsage, GlobalParallelism, ServiceQueue, ServiceSchedule, WorkflowRun } from '../model/service.ts';
 import { MAX_LIST_BYTES, MAX_PAGE_BYTES, mapInSlices } from './body.ts';
 import type { Call, Priority, Request } from './call.ts';
 import type { DlqQuery } from './dlq-filter.ts';
@@ -9,6 +10,14 @@ import { MAX_ERROR_TEXT, UpstreamError } from './errors.ts';
 import type { AcceptList, AccountList } from './missing-lists.ts';
 import { type CursorPage, type ListPage, type ListPath, listPath, paginate } from './paginate.ts';
 import * as wire from './wire.ts';
+import {
+  type RunQuery,
+  runParameters,
+  toGlobalParallelism,
+  toServiceQueue,
+  toServiceSchedule,
+  toWorkflowRun,
+} from './wire-service.ts';
 
 /** Public entry point of this module: read access to the service. */
 export type { Priority } from './call.ts';
@@ -25,6 +34,7 @@ export {
 } from './dlq-filter.ts';
 export type { ListPage } from './paginate.ts';
 export type { ServiceClock } from './service-clock.ts';
+export type { RunQuery } from './wire-service.ts';
 export type { Writer } from './writer.ts';
 
 /** `source: workflow` lists only failed workflow runs. Few services support it, and some list those runs nowhere else. */
@@ -58,6 +68,14 @@ export interface Reader {
   flowControl(signal: AbortSignal, take: (entry: FlowControlEntry) => void): Promise<number>;
   /** Returns one key. A 404 does not prove that the key is missing: the path or the region may be wrong. */
   flowControlKey(key: string, signal: AbortSignal): Promise<FlowControlEntry>;
+  globalParallelism(signal: AbortSignal): Promise<GlobalParallelism>;
+  /** `schedules` and `queues` pass each row to `take` and return the number of unreadable rows. */
+  schedules(signal: AbortSignal, take: (schedule: ServiceSchedule) => void): Promise<number>;
+  queues(signal: AbortSignal, take: (queue: ServiceQueue) => void): Promise<number>;
+  /** A page has at most ten runs, and may be empty although another one follows. */
+  runPages(query: RunQuery, signal: AbortSignal): AsyncIterator<ListPage<WorkflowRun>>;
+  /** Reads the account's record and usage. Throws UpstreamError `refused` if no management API is configured. */
+  account(signal: AbortSignal): Promise<AccountUsage>;
 }
 
 /** Number of pages after which a reduced page size is doubled, so that a few large rows do not slow down the rest of a walk. */
@@ -125,7 +143,11 @@ class PageSize {
 }
 
 /** Creates the page sizes of an account, which all its readers share. */
-export const createPageSizes = () => ({ dlq: new PageSize(100), events: new PageSize(1000) });
+export const createPageSizes = () => ({
+  dlq: new PageSize(100),
+  events: new PageSize(1000),
+  runs: new PageSize(10),
+});
 
 /** Counts rows that are unreadable, which are skipped, or incomplete, and responses without a usable list, which are discarded. */
 export type ListMeter = Readonly<Record<'rowsRejected' | 'listsMissing', Counter<'collector'>>>;
@@ -152,6 +174,7 @@ interface ReaderDeps {
   /** Undefined outside rounds. */
   readonly round?: ReadRound | undefined;
   readonly acceptList: AcceptList;
+  readonly account?: ((priority: Priority, signal: AbortSignal) => Promise<AccountUsage>) | undefined;
 }
 
 /** Returns the mapper of event rows with an optional field. */
@@ -168,27 +191,8 @@ export function createReader(deps: ReaderDeps): Reader {
     dlqPages: (query, signal) => pagesOf(deps, 'dlq', listPath('/v2/dlq'), 'messages', query, wire.toDlqEntry, signal),
     eventPages: (query, signal, extra) =>
       pagesOf(deps, 'events', deps.events, 'events', { ...query }, eventMapper(extra, deps.secrets), signal),
-    async flowControl(signal, take) {
-      const path = '/v2/flowControl';
-      try {
-        const body = await get(deps, { endpoint: 'flow_control', path, largest: MAX_LIST_BYTES, signal });
-        const page = wire.toFlowControlPage(body);
-        if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of keys`);
-        const now = deps.clock.now();
-        const quality = { read: 0, rejected: 0, incomplete: 0 };
-        await mapInSlices(page.rows, row => {
-          const entry = wire.toFlowControlEntry(row, now);
-          count(quality, entry);
-          if (entry) take(entry);
-        });
-        countRejected(deps, 'flow_control', quality);
-        checkMissing(deps, 'flow_control', path, '', page);
-        return quality.rejected;
-      } catch (error) {
-        countMissing(deps, 'flow_control', error);
-        throw error;
-      }
-    },
+    flowControl: (signal, take) =>
+      readUnpaged(deps, 'flow_control', '/v2/flowControl', wire.toFlowControlEntry, take, signal),
     async flowControlKey(key, signal) {
       const encoded = encodeURIComponent(key.toWellFormed());
       if (/^\.{0,2}$/.test(encoded)) {
@@ -202,7 +206,61 @@ export function createReader(deps: ReaderDeps): Reader {
       if (entry.isIncomplete) deps.meter.rowsRejected.inc({ collector: 'flow_control' });
       return entry;
     },
+    async globalParallelism(signal) {
+      const path = '/v2/globalParallelism';
+      const body = await get(deps, { endpoint: 'global_parallelism', path, largest: MAX_KEY_BYTES, signal });
+      const found = toGlobalParallelism(body, deps.clock.now());
+      if (!found) throw new UpstreamError('invalid_response', `GET ${path}: no readable numbers`);
+      return found;
+    },
+    schedules(signal, take) {
+      const redact = createRedactor(deps.secrets(), MAX_ERROR_TEXT);
+      const toRow = (row: unknown, now: number) => toServiceSchedule(row, now, redact);
+      return readUnpaged(deps, 'schedules', '/v2/schedules', toRow, take, signal);
+    },
+    queues: (signal, take) => readUnpaged(deps, 'queues', '/v2/queues', toServiceQueue, take, signal),
+    runPages: (query, signal) =>
+      pagesOf(deps, 'runs', listPath('/v2/workflows/logs'), 'runs', runParameters(query), toWorkflowRun, signal),
+    async account(signal) {
+      if (!deps.account) throw new UpstreamError('refused', 'management and paths.account are not configured');
+      return deps.account(deps.priority, signal);
+    },
   };
+}
+
+/** Field name of each list without pages, and a word for its rows. */
+const UNPAGED = {
+  flow_control: { list: 'flowControls', rows: 'keys' },
+  schedules: { list: 'schedules', rows: 'schedules' },
+  queues: { list: 'queues', rows: 'queues' },
+} as const;
+
+async function readUnpaged<Row extends ListedRow>(
+  deps: ReaderDeps,
+  endpoint: keyof typeof UNPAGED,
+  path: string,
+  toRow: (row: unknown, now: number) => Row | undefined,
+  take: (row: Row) => void,
+  signal: AbortSignal,
+): Promise<number> {
+  const { list, rows } = UNPAGED[endpoint];
+  try {
+    const page = wire.toUnpagedList(await get(deps, { endpoint, path, largest: MAX_LIST_BYTES, signal }), list);
+    if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of ${rows}`);
+    const now = deps.clock.now();
+    const quality = { read: 0, rejected: 0, incomplete: 0 };
+    await mapInSlices(page.rows, each => {
+      const row = toRow(each, now);
+      count(quality, row);
+      if (row) take(row);
+    });
+    countRejected(deps, endpoint, quality);
+    checkMissing(deps, endpoint, path, '', page);
+    return quality.rejected;
+  } catch (error) {
+    countMissing(deps, endpoint, error);
+    throw error;
+  }
 }
 
 type Get = Pick<Request, 'endpoint' | 'path' | 'largest' | 'signal'> & Partial<Pick<Request, 'template' | 'query'>>;
@@ -261,11 +319,11 @@ function readName({ fromDate, toDate, ...match }: Query, round = ''): string {
   return `${isDated ? round : ''} ${JSON.stringify(match)}`;
 }
 
-async function* pagesOf<Row extends DlqEntry | DeliveryEvent>(
+async function* pagesOf<Row extends ListedRow>(
   deps: ReaderDeps,
-  endpoint: 'dlq' | 'events',
+  endpoint: 'dlq' | 'events' | 'runs',
   place: ListPath,
-  list: 'messages' | 'events',
+  list: 'messages' | 'events' | 'runs',
   query: Query,
   toRow: (row: unknown, now: number) => Row | undefined,
   signal: AbortSignal,

@@ -3,7 +3,18 @@ import type { Clock } from '../kit/clock.ts';
 import { type Reason, UpstreamError } from './errors.ts';
 
 /** Operations of the service, by their names in metrics and logs. */
-export const ENDPOINTS = ['dlq', 'events', 'flow_control', 'flow_control_key', 'cancel'] as const;
+export const ENDPOINTS = [
+  'dlq',
+  'events',
+  'flow_control',
+  'flow_control_key',
+  'global_parallelism',
+  'schedules',
+  'queues',
+  'runs',
+  'account',
+  'cancel',
+] as const;
 export type Endpoint = (typeof ENDPOINTS)[number];
 
 /**

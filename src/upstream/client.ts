@@ -1,10 +1,11 @@
+import { createAccountReader, type Management, withLogin } from './account-usage.ts';
 import { createPageSizes, createReader, type ListMeter, type Reader, type ReadRound } from './api.ts';
 import { type Budget, withBudget } from './budget.ts';
-import { type Priority, withRetry } from './call.ts';
+import { type Call, type Priority, withRetry } from './call.ts';
 import { createMissingLists, type MissingLists } from './missing-lists.ts';
 import { type Observing, type RequestMeter, withObservation } from './observed.ts';
 import { eventsPath } from './paginate.ts';
-import { createSend, type SendDeps } from './send.ts';
+import { type Addresses, createSend, type SendDeps } from './send.ts';
 import { type TokenSource, withBearer } from './token.ts';
 
 export interface UpstreamClientDeps extends Omit<SendDeps, 'clock' | 'onBytes'>, Observing {
@@ -12,6 +13,8 @@ export interface UpstreamClientDeps extends Omit<SendDeps, 'clock' | 'onBytes'>,
   readonly eventsPath?: string;
   readonly flowControlKeyPath: string;
   readonly token: TokenSource;
+  /** Undefined if the account's record cannot be read. */
+  readonly management?: Management | undefined;
   readonly budget: Budget;
   readonly meter: RequestMeter & ListMeter;
   readonly random: () => number;
@@ -23,26 +26,40 @@ export interface UpstreamClientDeps extends Omit<SendDeps, 'clock' | 'onBytes'>,
   readonly onTokenRejected: (rejected: boolean) => void;
 }
 
-export function createClient(deps: UpstreamClientDeps) {
-  const { addresses, timeout, meter, clock } = deps;
-  const send = createSend({ ...deps, onBytes: (endpoint, bytes) => meter.bytes.inc({ endpoint }, bytes) });
+/** Builds the call to these addresses. `authorize` adds the credentials. */
+function createCall(deps: UpstreamClientDeps, addresses: Addresses, authorize: (call: Call) => Call): Call {
+  const { meter, clock, timeout } = deps;
+  const send = createSend({ ...deps, addresses, onBytes: (endpoint, bytes) => meter.bytes.inc({ endpoint }, bytes) });
   // Innermost first. Every attempt is counted and uses the budget, but a request with a token known to be rejected is not attempted.
   const layers = [
     withObservation(deps, addresses),
     withBudget(deps.budget),
-    withBearer(deps.token, clock, deps.onTokenRejected),
+    authorize,
     withRetry(clock, deps.random, timeout),
   ];
-  const call = layers.reduce((inner, layer) => layer(inner), send);
+  return layers.reduce((inner, layer) => layer(inner), send);
+}
+
+/** The API is another service, so its clock and its rejections say nothing about this one. */
+function managementCall(deps: UpstreamClientDeps, management: Management): Call {
+  const { baseUrl } = management;
+  return createCall({ ...deps, serviceClock: undefined }, { base: baseUrl, regional: baseUrl }, withLogin(management));
+}
+
+export function createClient(deps: UpstreamClientDeps) {
+  const { addresses, clock, management, token } = deps;
+  const call = createCall(deps, addresses, withBearer(token, clock, deps.onTokenRejected));
   const sizes = createPageSizes();
   const events = eventsPath(deps.eventsPath ?? 'auto');
   const { missingLists = createMissingLists(), serviceClock } = deps;
   const dataClock = { now: () => serviceClock?.at(clock.now()) ?? clock.now() };
+  const account =
+    management && createAccountReader({ management, token, clock: dataClock, call: managementCall(deps, management) });
   return {
     /** Creates a reader for one round, or for reads outside rounds. */
     at(priority: Priority, round?: ReadRound): Reader {
       const acceptList = round === undefined ? missingLists.acceptOutside : missingLists.createRound();
-      return createReader({ ...deps, clock: dataClock, call, sizes, priority, events, round, acceptList });
+      return createReader({ ...deps, clock: dataClock, call, sizes, priority, events, round, acceptList, account });
     },
   };
 }

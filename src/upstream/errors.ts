@@ -75,6 +75,15 @@ export function isOtherRegion(reason: string, serviceError = ''): boolean {
   return reason === 'not_found' && (OTHER_REGION.test(serviceError) || UNKNOWN_USER.test(serviceError));
 }
 
+/**
+ * Whether the service has no such path. This shows that it lacks the data only if another request for the same account
+ * succeeded. With a token of another region, every path gets 404.
+ */
+export const isMissingPath = (error: unknown): boolean =>
+  error instanceof UpstreamError &&
+  (error.status === 404 || error.status === 405) &&
+  !isOtherRegion(error.reason, error.serviceError);
+
 const NETWORK = 'check the network path: route, firewall, proxy; a running agent retries';
 
 const REMEDIES: Readonly<Record<Reason, string>> = {

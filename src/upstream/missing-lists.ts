@@ -1,7 +1,7 @@
 import { BoundedMap } from '../kit/bounded-map.ts';
 
 /** A list that the service may omit from a response if it is empty. */
-export type AccountList = 'dlq' | 'events' | 'flow_control';
+export type AccountList = 'dlq' | 'events' | 'flow_control' | 'schedules' | 'queues' | 'runs';
 
 /** Number of consecutive rounds without a list after which it counts as empty. */
 const AGREEING_ROUNDS = 3;

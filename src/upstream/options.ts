@@ -133,6 +133,11 @@ const rotateTokenPath = z
   // Further segments are also rejected, because a service may ignore them.
   .refine(path => !/\/keys\/rotate(\/|$)/i.test(path), { error: ROTATES_KEYS });
 
+const accountPath = z
+  .string()
+  .refine(isPlainPath, { error: 'must be a path such as /v2/qstash/users' })
+  .refine(path => !rotatesKeys(path), { error: ROTATES_KEYS });
+
 const pathOptions = z.strictObject({
   events: eventsPath
     .default('auto')
@@ -144,6 +149,12 @@ const pathOptions = z.strictObject({
     .default('/svc/user/rotatetoken')
     .describe(
       'Path of the token reset, below `management.baseUrl`. Later versions of the service use `/v2/qstash/rotate-token/ACCOUNT_ID`.',
+    ),
+  account: accountPath
+    .nullable()
+    .default(null)
+    .describe(
+      "Path of the account's record below `management.baseUrl`, such as `/v2/qstash/users`. Null: the account's limits and usage are not read.",
     ),
 });
 
@@ -219,7 +230,7 @@ export const accountOptions = z
     management: managementOptions
       .nullable()
       .default(null)
-      .describe('Login to the account management API, used only by `rotate-token`.'),
+      .describe('Login to the account management API, used by `rotate-token` and to read `paths.account`.'),
     labels: labelsOptions
       .default({})
       .describe('Extra labels on `delivery_account_info`, such as `{ team: payments }`, to join with in PromQL.'),
@@ -237,6 +248,9 @@ export const accountOptions = z
         path: ['paths', 'rotateToken'],
         message: `${ROTATES_KEYS} (with management.baseUrl)`,
       });
+    }
+    if (paths.account !== null && !management) {
+      context.addIssue({ code: 'custom', path: ['paths', 'account'], message: 'needs management' });
     }
     if (region === null && regionalBaseUrl?.includes(REGION)) {
       context.addIssue({

@@ -1,5 +1,5 @@
 import { BoundedMap } from '../kit/bounded-map.ts';
-import { UpstreamError } from './errors.ts';
+import { isMissingPath, UpstreamError } from './errors.ts';
 
 export interface ListPage<Row> {
   readonly rows: readonly Row[];
@@ -54,9 +54,6 @@ export const listPath = (path: string): ListPath => ({ latest: path, first: read
 /** Candidate paths of the event log. It is being renamed, so services support either path or both. */
 const EVENT_PATHS = ['/v2/events', '/v2/logs'];
 
-const isNoSuchPath = (error: unknown) =>
-  error instanceof UpstreamError && (error.status === 404 || error.status === 405);
-
 /** Returns the path of the event log. `setting`: the path, or `auto` to detect it. */
 export function eventsPath(setting: string): ListPath {
   if (setting !== 'auto') return listPath(setting);
@@ -73,7 +70,7 @@ export function eventsPath(setting: string): ListPath {
           paths = [path, ...EVENT_PATHS.filter(other => other !== path)];
           return found;
         } catch (error) {
-          if (!isNoSuchPath(error)) throw error;
+          if (!isMissingPath(error)) throw error;
           unknown ??= error;
         }
       }

@@ -47,12 +47,12 @@ export function fileToken(path: string): TokenSource {
   return Object.assign(read, { beingReplacedSince: () => beingReplacedSince(path) });
 }
 
-/** Creates a token source. Throws an Error if the environment variable does not contain a token. */
+/** Creates a token source. Throws UpstreamError `unauthorized` if the environment variable contains no token. */
 export function tokenSource(setting: SecretSetting, env: Env): TokenSource {
   if ('file' in setting) return fileToken(setting.file);
   if ('literal' in setting) return fixedToken(setting.literal);
   const token = toToken(env[setting.env] ?? '');
-  if (!token) throw new Error(`the environment variable ${setting.env} contains no token`);
+  if (!token) throw new UpstreamError('unauthorized', `the environment variable ${setting.env} contains no token`);
   return fixedToken(token);
 }
 

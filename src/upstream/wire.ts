@@ -284,7 +284,14 @@ const isObject = (value: unknown): value is Body =>
 const isError = (error: unknown) => error !== undefined && error !== null && error !== '';
 
 /** Field names of lists. The event log is being renamed, and its events may be grouped by message. */
-const LIST_NAMES = { messages: ['messages'], events: ['events', 'logs', 'messages'], flowControls: ['flowControls'] };
+const LIST_NAMES = {
+  messages: ['messages'],
+  events: ['events', 'logs', 'messages'],
+  flowControls: ['flowControls'],
+  schedules: ['schedules'],
+  queues: ['queues'],
+  runs: ['runs'],
+};
 type ListName = keyof typeof LIST_NAMES;
 
 function eventsOfGroup(group: unknown): readonly unknown[] {
@@ -315,9 +322,9 @@ export function toPage(body: unknown, list: ListName): RawPage | undefined {
   return { rows, cursor: cursor === '' ? undefined : String(cursor), isMissing: name === undefined };
 }
 
-/** Returns the flow-control list, which may be a bare array or wrapped in an object. */
-export function toFlowControlPage(body: unknown): RawPage | undefined {
-  return Array.isArray(body) ? { rows: body, cursor: undefined, isMissing: false } : toPage(body, 'flowControls');
+/** Returns a list without pages, which may be a bare array or wrapped in an object. */
+export function toUnpagedList(body: unknown, list: ListName): RawPage | undefined {
+  return Array.isArray(body) ? { rows: body, cursor: undefined, isMissing: false } : toPage(body, list);
 }
 
 /** Returns a single flow-control key as a row of the list; undefined if the response is for another key or for none. */
@@ -328,3 +335,14 @@ export function withKey(body: unknown, key: string): unknown {
   if (name === undefined && (body.waitListSize ?? body.waitlistSize ?? undefined) === undefined) return undefined;
   return (name ?? key) === key ? { ...body, flowControlKey: key } : undefined;
 }
+
+export {
+  CALLBACK_STATES as CALLBACK_STATE_WORDS,
+  idOf,
+  isError,
+  isObject,
+  labelsOf,
+  limit as toLimit,
+  MAX_KEY_LENGTH,
+  text as nonEmptyText,
+};

@@ -171,7 +171,17 @@ export function createCallbackService({
 
   const unused = () => Promise.reject(new Error('not used in these tests'));
   return {
-    reader: { dlqPages, eventPages, flowControl: unused, flowControlKey: unused },
+    reader: {
+      dlqPages,
+      eventPages,
+      runPages: () => ({ next: unused }),
+      flowControl: unused,
+      flowControlKey: unused,
+      globalParallelism: unused,
+      schedules: unused,
+      queues: unused,
+      account: unused,
+    },
     writer: {
       cancel: (id, _signal, stop) =>
         pass(200, () => {

@@ -25,6 +25,9 @@ async function setUp(before: readonly AccountList[] = []) {
     dlq: async round => (await allRows(client.at('dlq', round).dlqPages({}, signal()))).length,
     events: async round => (await allRows(client.at('dlq', round).eventPages({ fromDate: 1 }, signal()))).length,
     flow_control: async round => (await allKeys(client.at('dlq', round), signal())).rows.length,
+    schedules: round => countRows(take => client.at('dlq', round).schedules(signal(), take)),
+    queues: round => countRows(take => client.at('dlq', round).queues(signal(), take)),
+    runs: async round => (await allRows(client.at('dlq', round).runPages({}, signal()))).length,
   };
   return {
     client,
@@ -40,16 +43,30 @@ async function setUp(before: readonly AccountList[] = []) {
   };
 }
 
-const ALL: readonly AccountList[] = ['dlq', 'events', 'flow_control'];
+async function countRows(read: (take: () => void) => Promise<number>): Promise<number> {
+  let rows = 0;
+  await read(() => {
+    rows += 1;
+  });
+  return rows;
+}
+
+const ALL: readonly AccountList[] = ['dlq', 'events', 'flow_control', 'schedules', 'queues', 'runs'];
 const ROWS: Readonly<Record<AccountList, string>> = {
   dlq: '{"messages":[{"dlqId":"1-0"}]}',
   events: '{"events":[{"messageId":"m","state":"CREATED","time":1764320061000}]}',
   flow_control: '{"flowControls":[{"flowControlKey":"k","waitListSize":1}]}',
+  schedules: '[{"scheduleId":"s"}]',
+  queues: '[{"name":"q"}]',
+  runs: '{"runs":[{"workflowRunId":"r","workflowState":"RUN_STARTED"}]}',
 };
 const EMPTY: Readonly<Record<AccountList, string>> = {
   dlq: '{"messages":[]}',
   events: '{"events":[]}',
   flow_control: '[]',
+  schedules: '[]',
+  queues: '[]',
+  runs: '{"runs":[]}',
 };
 const OTHER_REAL: readonly [AccountList, string, number][] = [
   ['events', '{"logs":[{"messageId":"m","state":"CREATED","time":1764320061000}]}', 1],
@@ -62,6 +79,9 @@ const FIELD: Readonly<Record<AccountList, string>> = {
   dlq: 'messages',
   events: 'events',
   flow_control: 'flowControls',
+  schedules: 'schedules',
+  queues: 'queues',
+  runs: 'runs',
 };
 const MISSING = ['{}', 'null', '{"cursor":null}', '{"cursor":""}', '{"LIST":null}', '{"LIST":null,"cursor":null}'];
 const INVALID = [
@@ -214,7 +234,7 @@ describe('missing lists', () => {
     const value = fc.oneof(
       fc.jsonValue({ maxDepth: 2 }),
       fc.dictionary(
-        fc.constantFrom('messages', 'events', 'logs', 'flowControls', 'cursor', 'error', 'total'),
+        fc.constantFrom('messages', 'events', 'logs', 'runs', 'flowControls', 'schedules', 'cursor', 'error', 'total'),
         fc.oneof(fc.constantFrom<unknown>(null, '', [], {}, [null], [[]], [{}], 0, 'x'), fc.jsonValue({ maxDepth: 1 })),
       ),
     );
@@ -223,7 +243,8 @@ describe('missing lists', () => {
         answer(JSON.stringify(body));
         // A third round may agree with two before it.
         for (let round = 0; round < 2; round += 1) {
-          const isBareArray = Array.isArray(body) && body.length === 0 && list === 'flow_control';
+          const isBareArray =
+            Array.isArray(body) && body.length === 0 && /^(flow_control|schedules|queues)$/.test(list);
           const lists = typeof body === 'object' && body !== null && !Array.isArray(body) ? Object.values(body) : [];
           const hasEmptyList = lists.some(
             each => Array.isArray(each) && each.every(group => Array.isArray(group?.events)),

@@ -2,7 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import * as wire from '../../src/upstream/wire.ts';
 
-const { toFlowControlPage, toPage, withKey } = wire;
+const { toPage, withKey } = wire;
+const toFlowControlPage = (body: unknown) => wire.toUnpagedList(body, 'flowControls');
 const NOW = Date.UTC(2026, 10, 28, 12);
 const toDlqEntry = (row: unknown) => wire.toDlqEntry(row, NOW);
 const toDeliveryEvent = (row: unknown) => wire.toDeliveryEvent(row, NOW);

@@ -1,0 +1,175 @@
+import { boundText } from '../kit/text.ts';
+import type {
+  FailureFunction,
+  GlobalParallelism,
+  RunState,
+  ScheduleRunState,
+  ServiceQueue,
+  ServiceSchedule,
+  WorkflowRun,
+} from '../model/service.ts';
+import { isSaneId } from './call.ts';
+import { UpstreamError } from './errors.ts';
+import { MAX_DELAY, RowValues } from './row-values.ts';
+import {
+  CALLBACK_STATE_WORDS,
+  idOf,
+  isError,
+  isObject,
+  labelsOf,
+  MAX_KEY_LENGTH,
+  nonEmptyText,
+  toLimit,
+} from './wire.ts';
+
+/** Only this file contains the field names of schedules, queues, global parallelism and workflow runs. See wire.ts. */
+
+const name = (value: unknown) => {
+  const found = nonEmptyText(value);
+  return found === undefined ? undefined : boundText(found, MAX_KEY_LENGTH);
+};
+
+/** Five cron fields, optionally preceded by a time zone. */
+const CRON = /^\s*(?:CRON_TZ=(\S+)\s+)?(\S.*?)\s*$/;
+
+const RUN_STATE_WORDS: ReadonlyMap<string, ScheduleRunState> = new Map([
+  ['in_progress', 'in_progress'],
+  ['success', 'success'],
+  ['fail', 'fail'],
+]);
+
+/** Counts the messages of a run by state. */
+function countStates(states: unknown, values: RowValues): ServiceSchedule['lastRunStates'] {
+  if (states == null) return undefined;
+  if (!isObject(states)) return values.unreadable();
+  const counts = { in_progress: 0, success: 0, fail: 0, unknown: 0 };
+  for (const state of Object.values(states)) {
+    counts[RUN_STATE_WORDS.get(nonEmptyText(state)?.toLowerCase() ?? '') ?? 'unknown'] += 1;
+  }
+  return counts;
+}
+
+/** `redact` bounds the service's error text and removes secrets. */
+export function toServiceSchedule(
+  row: unknown,
+  now: number,
+  redact: (text: string) => string,
+): ServiceSchedule | undefined {
+  const scheduleId = isObject(row) ? name(idOf(row.scheduleId)) : undefined;
+  if (scheduleId === undefined || !isObject(row)) return undefined;
+  const values = new RowValues(now);
+  const [, tz, cron] = CRON.exec(name(row.cron) ?? '') ?? [];
+  const error = nonEmptyText(row.error);
+  return {
+    scheduleId,
+    cron,
+    tz,
+    destination: nonEmptyText(row.destination),
+    createdAt: values.time(row.createdAt),
+    paused: values.flag(row.isPaused),
+    lastRunAt: values.time(row.lastScheduleTime),
+    nextRunAt: values.time(row.nextScheduleTime, MAX_DELAY),
+    lastRunStates: countStates(row.lastScheduleStates, values),
+    queue: nonEmptyText(row.queueName),
+    flowControlKey: name(row.flowControlKey),
+    labels: labelsOf(row),
+    // A copy, because a part of a long text would keep all of it in memory.
+    error: error === undefined ? undefined : nonEmptyText(Buffer.from(redact(error)).toString()),
+    isIncomplete: values.isIncomplete,
+  };
+}
+
+export function toServiceQueue(row: unknown, now: number): ServiceQueue | undefined {
+  const queue = isObject(row) ? name(row.name) : undefined;
+  if (queue === undefined || !isObject(row)) return undefined;
+  const values = new RowValues(now);
+  return {
+    name: queue,
+    createdAt: values.time(row.createdAt),
+    updatedAt: values.time(row.updatedAt),
+    parallelismLimit: toLimit(values.count(row.parallelism)),
+    lag: values.count(row.lag),
+    paused: values.flag(row.paused),
+    isIncomplete: values.isIncomplete,
+  };
+}
+
+/** Returns undefined if a number is unreadable, or if both are missing. The service omits one that is zero. */
+export function toGlobalParallelism(body: unknown, now: number): GlobalParallelism | undefined {
+  if (!isObject(body) || isError(body.error)) return undefined;
+  const values = new RowValues(now);
+  const [max, inUse] = [values.count(body.parallelismMax), values.count(body.parallelismCount)];
+  if (values.isIncomplete || (max === undefined && inUse === undefined)) return undefined;
+  return { limit: toLimit(max), inUse: inUse ?? (body.parallelismCount === undefined ? 0 : undefined) };
+}
+
+const STATES: ReadonlyMap<string, RunState> = new Map([
+  ['started', 'started'],
+  ['success', 'success'],
+  ['failed', 'failed'],
+  ['canceled', 'canceled'],
+  ['cancelled', 'canceled'],
+]);
+
+function toFailureFunction(value: unknown, values: RowValues): FailureFunction | undefined {
+  if (value == null) return undefined;
+  if (!isObject(value)) return values.unreadable();
+  const state = nonEmptyText(value.state)?.toLowerCase();
+  return {
+    messageId: idOf(value.messageId),
+    state: state === undefined ? undefined : (CALLBACK_STATE_WORDS.get(state) ?? 'unknown'),
+    nextDeliveryAt: values.time(value.nextDeliveryTime, MAX_DELAY),
+    maxRetries: values.count(value.maxRetries),
+    failedAttempts: Array.isArray(value.errors) ? value.errors.length : undefined,
+  };
+}
+
+export function toWorkflowRun(row: unknown, now: number): WorkflowRun | undefined {
+  if (!isObject(row)) return undefined;
+  const runId = idOf(row.workflowRunId);
+  const state = nonEmptyText(row.workflowState)?.toLowerCase().replace(/^run_/, '');
+  if (runId === undefined || state === undefined) return undefined;
+  const values = new RowValues(now);
+  return {
+    runId,
+    url: nonEmptyText(row.workflowUrl),
+    state: STATES.get(state) ?? 'unknown',
+    createdAt: values.time(row.workflowRunCreatedAt),
+    completedAt: values.time(row.workflowRunCompletedAt),
+    dlqId: idOf(row.dlqId),
+    labels: labelsOf(row),
+    flowControlKey: nonEmptyText(row.flowControlKey),
+    failureFunction: toFailureFunction(row.failureFunction, values),
+    isIncomplete: values.isIncomplete,
+  };
+}
+
+export interface RunQuery {
+  readonly state?: Exclude<RunState, 'unknown'>;
+  /** `fromDate` and `toDate` are inclusive (ms since the Unix epoch). The interface does not say which time of a run they filter. */
+  readonly fromDate?: number;
+  readonly toDate?: number;
+  readonly url?: string;
+  /** Selects these runs. The creation time (ms) lets the service find a run without a search. */
+  readonly runs?: readonly { readonly runId: string; readonly createdAt: number }[];
+}
+
+/** Converts the query to the service's parameters. Bodies of steps are not requested. */
+export function runParameters({
+  state,
+  fromDate,
+  toDate,
+  url,
+  runs = [],
+}: RunQuery): Readonly<Record<string, string | number>> {
+  const invalid = runs.find(({ runId }) => !isSaneId(runId));
+  if (invalid) throw new UpstreamError('refused', 'the id of a run must be 1 to 200 of A-Z a-z 0-9 _ -');
+  return {
+    trimBody: -1,
+    ...(state && { state: `RUN_${state.toUpperCase()}` }),
+    ...(fromDate !== undefined && { fromDate }),
+    ...(toDate !== undefined && { toDate }),
+    ...(url !== undefined && { workflowUrl: url }),
+    ...(runs.length > 0 && { workflowRuns: runs.map(({ runId, createdAt }) => `${runId}@${createdAt}`).join(',') }),
+  };
+}
