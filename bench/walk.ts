@@ -1,5 +1,6 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
-import { collectOptions, createDlq } from '../src/collectors/index.ts';
+import { createDlq } from '../src/collectors/dlq/dlq.ts';
+import { collectOptions } from '../src/collectors/index.ts';
 import { CONCURRENCY, createBenchClient } from './client.ts';
 import { table, targets, timingsOf } from './measure.ts';
 import { startEmulator } from './processes.ts';

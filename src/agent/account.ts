@@ -1,4 +1,4 @@
-import { callbackOptions, rulesOf } from '../auto-cancel/callbacks.ts';
+import { rulesOf, trackingOf } from '../auto-cancel/callbacks.ts';
 import { accountPlan } from '../collectors/index.ts';
 import { type AccountRound, type CollectorsDeps, openCollectors } from '../collectors/open-for-account.ts';
 import type { Config } from '../config/schema.ts';
@@ -7,7 +7,7 @@ import type { AccountMeter } from '../metrics/own.ts';
 import type { AccountLimits } from '../model/account.ts';
 import { accountStatus, type CollectorState, type Inherited } from '../scheduler/board.ts';
 import { createLoops, type Loops } from '../scheduler/loop.ts';
-import { createAccountSource, createSuspectedSource } from '../status/account-metrics.ts';
+import { createAccountSource } from '../status/account-metrics.ts';
 import type { Budget } from '../upstream/budget.ts';
 import { type AccountSettings, type ClientDeps, createAccountClient } from './account-client.ts';
 import { createUpkeep, openAccountRows } from './account-rows.ts';
@@ -63,14 +63,13 @@ export async function openAccount(given: AccountSettings, deps: AccountDeps, las
   const client = createAccountClient(settings, before, last?.meter, deps);
   const { log, at, serviceClock, budget } = client;
   if (last && !isOtherService) budget.pause(last.budget.wait());
-  const callbacks = callbackOptions(rulesOf(config, name), collect.dlq.rescanEvery, clock);
   const collectors = await openCollectors(settings, {
     ...deps,
     log,
     at,
     serviceClock,
     before,
-    callbacks,
+    callbacks: trackingOf(rulesOf(config, name), collect.dlq.rescanEvery),
     pause: budget.wait,
     limits: () => settings.limits,
     inherited: isOtherService ? undefined : last?.inherit(),
@@ -94,8 +93,7 @@ export async function openAccount(given: AccountSettings, deps: AccountDeps, las
   }
   const rounds = collectors.all.flatMap(({ rounds }) => rounds.map(round => withFollowUp(round, loops, afterRound)));
   const status = () => accountStatus(name, states);
-  const suspected = createSuspectedSource(name, () => collectors.shown().dlq?.now);
-  const facts = [...collectors.all.map(({ source }) => source), ...(collect.dlq.enabled ? [suspected] : [])];
+  const facts = collectors.all.map(({ source }) => source);
   return {
     ...client,
     name,

@@ -1,5 +1,5 @@
 import type { Dispatcher } from 'undici';
-import { identityOfTracking, rulesOf } from '../auto-cancel/callbacks.ts';
+import { rulesOf, trackingOf } from '../auto-cancel/callbacks.ts';
 import { schedulesOf } from '../collectors/index.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
@@ -29,7 +29,7 @@ function identityOfReading(settings: AccountSettings, config: Config, env: Agent
     { ...reading, management, paths, collect, retention: retention.dlq, objectives: objectives.onTimeWithin },
     config.staleness,
     schedulesOf(config.schedules, name),
-    identityOfTracking(rulesOf(config, name), collect.dlq.rescanEvery),
+    trackingOf(rulesOf(config, name), collect.dlq.rescanEvery),
     lifecycles,
     config.log.deadLetters,
   ]);

@@ -1,10 +1,7 @@
-import type { CallbackOptions, DlqFacts } from '../collectors/index.ts';
-import type { Clock } from '../kit/clock.ts';
-import { identityOf } from '../kit/identity.ts';
-import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
+import type { CallbackTracking, DlqFacts } from '../collectors/index.ts';
 import type { CollectorState } from '../scheduler/board.ts';
-import { allowedGap, evaluate, tracksUnreported, walkEvery } from './evaluate.ts';
-import { type AutoCancelOptions, type DetectionRule, defaultRule, rulesFor } from './options.ts';
+import { allowedGap, walkEvery } from './evaluate.ts';
+import { type AutoCancelOptions, type DetectionRule, rulesFor } from './options.ts';
 import type { WalkView } from './stages.ts';
 
 /** Returns the rules for an account; none while auto-cancel is off. */
@@ -15,42 +12,12 @@ export function rulesOf(
   return autoCancel.mode === 'off' ? [] : rulesFor(autoCancel, account);
 }
 
-/** Returns the walk options that the rules require. */
-export function callbackOptions(
-  rules: readonly DetectionRule[],
-  rescanEvery: number,
-  clock: Pick<Clock, 'now' | 'monotonic'>,
-): CallbackOptions {
-  const every = walkEvery(rules, rescanEvery);
-  return {
-    track: entry => rules.some(rule => tracksUnreported(rule, entry)),
-    maxGap: allowedGap(rules, rescanEvery),
-    clockOffset: () => clock.now() - clock.monotonic(),
-    walkEvery: every,
-  };
-}
-
-/** Returns the identity of the settings in `callbackOptions`. */
-export const identityOfTracking = (rules: readonly DetectionRule[], rescanEvery: number): string =>
-  identityOf([
-    walkEvery(rules, rescanEvery),
-    allowedGap(rules, rescanEvery),
-    rules.flatMap(({ evidence, match, except }) => (evidence === 'blind' ? [[match, except]] : [])),
-  ]);
-
-/** Cache of counts, because views often count thousands of callbacks. */
-const counted = new WeakMap<CallbackFacts, number>();
-
-/** Counts callbacks that the default rule finds stuck; undefined if this cannot be determined. */
-export function suspectedCallbacks(tracked: CallbackFacts | undefined): number | undefined {
-  if (!tracked?.reportsStates) return undefined;
-  const isStuck = (sighting: CallbackSighting) =>
-    evaluate(defaultRule, { sighting, id: sighting.entry.id, lastEventAt: undefined, askedAt: tracked.at }).verdict ===
-    'stuck';
-  const count = counted.get(tracked) ?? tracked.sightings.filter(isStuck).length;
-  counted.set(tracked, count);
-  return count;
-}
+/** Returns what the rules require of complete walks. */
+export const trackingOf = (rules: readonly DetectionRule[], rescanEvery: number): CallbackTracking => ({
+  walkEvery: walkEvery(rules, rescanEvery),
+  maxGap: allowedGap(rules, rescanEvery),
+  unreported: rules.flatMap(({ evidence, match, except }) => (evidence === 'blind' ? [{ match, except }] : [])),
+});
 
 /** Whether the last attempt of a round succeeded and its data is neither stale nor withdrawn. */
 function isFresh(state: CollectorState | undefined, round: string): boolean {

@@ -1,11 +1,11 @@
 import { durationText, durationTexts } from '../kit/duration.ts';
-import type { CallbackSighting, Silence } from '../model/callback.ts';
+import { type CallbackSighting, retriesEndAfter, type Silence } from '../model/callback.ts';
+import { CONDITION_KEYS, evaluateConditions } from '../model/entry-conditions.ts';
 import type { Predicate, RuleFinding, Tristate, Verdict } from '../model/finding.ts';
 import type { JournalTarget } from '../model/journal.ts';
 import type { DlqEntry } from '../model/message.ts';
-import { CONDITION_KEYS, evaluateConditions } from './conditions.ts';
 import type { AutoCancelOptions, AutoCancelRule, DetectionRule, Mode } from './options.ts';
-import { minimumSpan, retryWindow } from './stuck-when.ts';
+import { minimumSpan } from './stuck-when.ts';
 
 /** Evidence about one entry. Times in ms since the Unix epoch; `lastEventAt` by the service's clock. */
 export interface CallbackEvidence {
@@ -27,19 +27,13 @@ function evaluateEvidence({ evidence }: DetectionRule, { callbackState }: DlqEnt
   return { name: 'evidence', holds, found, asked: 'reported: in_progress' };
 }
 
-/** Returns the maximum number of retries of the callback. The reported number may only raise the assumed one. */
-function retriesOf({ maxRetries }: DlqEntry, assumed: number): number {
-  return maxRetries !== undefined && Number.isInteger(maxRetries) ? Math.max(maxRetries, assumed) : assumed;
-}
-
 function evaluateStuckWhen(rule: DetectionRule, { sighting, lastEventAt, askedAt }: CallbackEvidence): Predicate[] {
-  const { snapshots, maxGap, pastRetryWindow, assumeMaxRetries, assumeTimeout, idleFor } = rule.stuckWhen;
+  const { snapshots, maxGap, pastRetryWindow, idleFor } = rule.stuckWhen;
   const { entry, firstSeenAt, lastSeenAt } = sighting;
   // The time since the last walk proves nothing.
   const seenFor = lastSeenAt - firstSeenAt;
   const { key, ms } = minimumSpan(rule);
-  const retries = retriesOf(entry, assumeMaxRetries);
-  const longest = pastRetryWindow * retryWindow(retries, assumeTimeout);
+  const { retries, ms: longest } = retriesEndAfter(entry, rule.stuckWhen);
   const [seen, minimum] = durationTexts(seenFor / 1000, ms / 1000);
   const predicates: Predicate[] = [
     { name: `stuckWhen.${key}`, holds: seenFor >= ms, found: seen, asked: `at least ${minimum}` },
@@ -145,15 +139,6 @@ export interface EvaluatedCallback {
 export function modeOf(rule: AutoCancelRule, globalMode: AutoCancelOptions['mode'], now: number): Mode {
   const hasExpired = rule.expires !== null && now >= rule.expires;
   return globalMode !== 'enforce' || hasExpired ? 'plan' : rule.mode;
-}
-
-/** Whether a blind rule matches an entry, which must then be tracked even without a callback state. */
-export function tracksUnreported(rule: DetectionRule, entry: DlqEntry): boolean {
-  return (
-    rule.evidence === 'blind' &&
-    evaluateConditions('match', rule.match, entry).every(({ holds }) => holds === true) &&
-    evaluateConditions('except', rule.except, entry).every(({ holds }) => holds === true)
-  );
 }
 
 type RulesWithGap = readonly { readonly stuckWhen: { readonly maxGap?: number | undefined } }[];

@@ -134,16 +134,6 @@ export const detectionRule = detectionShape.superRefine(checkEvidence);
 /** The part of a rule that detects stuck callbacks. Times in milliseconds. */
 export type DetectionRule = z.output<typeof detectionRule> & { readonly name: string };
 
-/** Rule behind the gauges of suspected callbacks. */
-export const defaultRule: DetectionRule = {
-  name: 'default',
-  match: {},
-  except: {},
-  evidence: 'reported',
-  acceptUnverified: false,
-  stuckWhen: stuckWhen.parse({}),
-};
-
 const rule = actingRule.safeExtend(detectionRule.shape).superRefine((rule, context) => {
   checkEvidence(rule, context);
   const { mode, expires, evidence, acceptUnverified } = rule;

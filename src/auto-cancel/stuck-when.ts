@@ -1,25 +1,6 @@
 import { z } from 'zod';
 import { Duration, formatDuration } from '../kit/duration.ts';
-
-/** Default of `inProgressFor` for rules with `reported` evidence. */
-const DEFAULT_IN_PROGRESS = '48h';
-
-/** Maximum delay before a retry (ms). The service waits min(24 h, e^(2.5 n) s) before retry n. */
-const MAX_DELAY = 86_400_000;
-/** Number of the first retry with the maximum delay. */
-const FIRST_MAX = 5;
-
-/** Returns the total delay of `retries` retries (ms), for example 33 min for three. */
-export function retryDelays(retries: number): number {
-  let sum = Math.max(0, retries - FIRST_MAX + 1) * MAX_DELAY;
-  for (let n = 1; n <= retries && n < FIRST_MAX; n++) sum += Math.exp(2.5 * n) * 1000;
-  return sum;
-}
-
-/** Returns the maximum duration of a healthy callback (ms). */
-export function retryWindow(retries: number, timeout: number): number {
-  return retryDelays(retries) + (retries + 1) * timeout;
-}
+import { retryWindow, STUCK_DEFAULTS } from '../model/callback.ts';
 
 /** Formats a duration, rounded up: `32.9 min`. */
 function roundedUp(ms: number): string {
@@ -30,7 +11,7 @@ function roundedUp(ms: number): string {
 export const stuckWhen = z
   .strictObject({
     inProgressFor: Duration.optional().describe(
-      `With \`reported\`: minimum time during which complete walks have found the callback in progress. Default: ${DEFAULT_IN_PROGRESS}. Must be at least the time that all assumed retries can take.`,
+      `With \`reported\`: minimum time during which complete walks have found the callback in progress. Default: ${STUCK_DEFAULTS.inProgressFor / 3_600_000}h. Must be at least the time that all assumed retries can take.`,
     ),
     seenFor: Duration.optional().describe(
       'Required with `blind`: minimum time during which complete walks have listed the entry. Must be at least the time that all assumed retries can take.',
@@ -43,15 +24,17 @@ export const stuckWhen = z
       .number()
       .min(1)
       .max(100)
-      .default(1.5)
+      .default(STUCK_DEFAULTS.pastRetryWindow)
       .describe('Minimum time in progress, as a multiple of the time that all retries and attempts may take.'),
     assumeMaxRetries: z
       .int()
       .min(0)
       .max(100)
-      .default(5)
+      .default(STUCK_DEFAULTS.assumeMaxRetries)
       .describe('Assumed number of retries. A higher number reported by the service takes precedence.'),
-    assumeTimeout: Duration.prefault('15m').describe('Assumed maximum duration of an attempt.'),
+    assumeTimeout: Duration.prefault(formatDuration(STUCK_DEFAULTS.assumeTimeout)).describe(
+      'Assumed maximum duration of an attempt.',
+    ),
     idleFor: Duration.optional().describe(
       'Minimum time without an event of the message or its callback in the event log.',
     ),
@@ -60,7 +43,7 @@ export const stuckWhen = z
     const { assumeMaxRetries, assumeTimeout, seenFor, inProgressFor } = stuckWhen;
     const floor = retryWindow(assumeMaxRetries, assumeTimeout);
     const key = seenFor === undefined ? 'inProgressFor' : 'seenFor';
-    const configured = seenFor ?? inProgressFor ?? defaultInProgress;
+    const configured = seenFor ?? inProgressFor ?? STUCK_DEFAULTS.inProgressFor;
     if (configured < floor) {
       context.addIssue({
         code: 'custom',
@@ -70,13 +53,11 @@ export const stuckWhen = z
     }
   });
 
-const defaultInProgress = Duration.parse(DEFAULT_IN_PROGRESS);
-
 export type StuckWhen = z.output<typeof stuckWhen>;
 
 /** Returns the key and value (ms) of a rule's minimum time. */
 export function minimumSpan({ evidence, stuckWhen }: { readonly evidence: string; readonly stuckWhen: StuckWhen }) {
   return evidence === 'blind'
     ? ({ key: 'seenFor', ms: stuckWhen.seenFor ?? Number.POSITIVE_INFINITY } as const)
-    : ({ key: 'inProgressFor', ms: stuckWhen.inProgressFor ?? defaultInProgress } as const);
+    : ({ key: 'inProgressFor', ms: stuckWhen.inProgressFor ?? STUCK_DEFAULTS.inProgressFor } as const);
 }

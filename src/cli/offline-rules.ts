@@ -1,4 +1,5 @@
-import { allowedGap, evaluate, tracksUnreported } from '../auto-cancel/evaluate.ts';
+import { trackingOf } from '../auto-cancel/callbacks.ts';
+import { evaluate } from '../auto-cancel/evaluate.ts';
 import { createTracker } from '../collectors/dlq/callbacks.ts';
 import { ConfigError } from '../config/load.ts';
 import type { RuleCase } from '../config/rule-cases.ts';
@@ -69,10 +70,7 @@ function toCheck(expected: Expected, finding: RuleFinding | undefined) {
 export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleCheck[] {
   const { rules, idFrom, rescanEvery } = rulesOf(ruleCase, config);
   const rows = readRows(ruleCase);
-  const tracker = createTracker({
-    track: entry => rules.some(rule => tracksUnreported(rule, entry)),
-    maxGap: allowedGap(rules, rescanEvery),
-  });
+  const tracker = createTracker(trackingOf(rules, rescanEvery));
   const isComplete = (snapshot: number) =>
     ruleCase.snapshots[snapshot]?.complete && !rows[snapshot]?.some(({ isIncomplete }) => isIncomplete);
   const walks = ruleCase.walks.filter(({ snapshot }) => isComplete(snapshot));

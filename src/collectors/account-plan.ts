@@ -1,9 +1,8 @@
 import { z } from 'zod';
 import { identityOf } from '../kit/identity.ts';
-import { gauge } from '../metrics/family.ts';
 import { ACCOUNT_LIMITS, type AccountLimits, type RecordedAccount } from '../model/account.ts';
 import type { AccountOptions } from '../upstream/options.ts';
-import { type Collector, type CollectorKind, ImplausibleResponse, type Rounds } from './collector.ts';
+import { type Collector, type CollectorKind, familiesOf, ImplausibleResponse, type Rounds } from './collector.ts';
 
 export interface PlanFacts {
   /** The record of the last token reset; undefined until it has been read. */
@@ -23,12 +22,16 @@ const Recorded = z.object({
   dlqRetentionSeconds: amount.optional(),
 });
 
+const { gauge } = familiesOf<PlanFacts>();
+
 const families = {
-  limit: gauge(
-    'delivery_account_limit',
-    'Limit of the account’s plan in bytes, seconds or a count, as recorded by the last token reset or as configured.',
-    ['limit'],
-  ),
+  limit: gauge({
+    name: 'delivery_account_limit',
+    help: 'Limit of the account’s plan in bytes, seconds or a count, as recorded by the last token reset or as configured.',
+    labels: ['limit'],
+    values: { limit: ACCOUNT_LIMITS },
+    pick: ({ limits }) => Object.entries(limits).map(([limit, value]) => ({ labels: { limit }, value })),
+  }),
 };
 
 const ROW = 'record';
@@ -41,9 +44,6 @@ export const accountPlan: CollectorKind<PlanFacts, typeof families> & { readonly
   rounds: { record: { every: 15_000, requests: 0, priority: 'background' } },
   // Plan limits stay valid until the next token reset, so they are never withdrawn.
   auxiliary: ['record'],
-  samples: ({ limits }) => ({
-    limit: Object.entries(limits).map(([limit, value]) => ({ labels: { limit }, value })),
-  }),
 };
 
 /**

@@ -1,13 +1,15 @@
-import { gauge } from '../metrics/family.ts';
+import type { Family } from '../metrics/family.ts';
 
 /** Label value for the sum of everything beyond a cap. */
 export const OTHER = '__other__';
 
-export const seriesDropped = gauge(
-  'delivery_series_dropped',
-  'Label values without their own series because of the family’s limit. __other__ is the sum of their samples.',
-  ['family'],
-);
+/** Declaration of `delivery_series_dropped`, which several collectors share. */
+export const seriesDropped = {
+  name: 'delivery_series_dropped',
+  type: 'gauge',
+  help: 'Label values without their own series because of the family’s limit. __other__ is the sum of their samples.',
+  labels: ['family'],
+} as const satisfies Family;
 
 /** Multiple of the cap up to which a shown value may rank without being replaced, so that series do not flicker. */
 const MARGIN = 1.1;

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
-import type { Families, Sample, SamplesOf } from '../metrics/family.ts';
-import type { Inherited } from '../scheduler/board.ts';
+import type { Family, FamilyType, Sample, Source } from '../metrics/family.ts';
+import type { Inherited, Visible } from '../scheduler/board.ts';
 import type { Observation, RoundStep } from '../scheduler/runner.ts';
 import type { Priority, Reader, ReadRound } from '../upstream/api.ts';
 
@@ -28,8 +28,37 @@ export interface Cost {
 
 export type Rounds = Readonly<Record<string, Cadence>>;
 
+/** The declaration of a metric family about the facts of a collector. */
+export interface FactFamily<Facts, L extends string = string> extends Family<L> {
+  /** Possible values of the labels that have a fixed set of values. */
+  readonly values?: Readonly<Partial<Record<NoInfer<L>, readonly string[]>>>;
+  /** Whether a gauge describes counters. Like counters, it shows committed facts and is never withdrawn. */
+  readonly isLasting?: boolean;
+  /** Returns all samples, or the value of a family without labels. Without samples, the family is not exposed. */
+  pick(facts: Facts): readonly Sample<NoInfer<L>>[] | number | undefined;
+}
+
+type Declaration<Facts, L extends string> = Omit<FactFamily<Facts, L>, 'type' | 'labels'> & {
+  /** Label names in output order. Default: none. */
+  readonly labels?: readonly L[];
+};
+
+/** Returns functions that declare the metric families of a collector. */
+export function familiesOf<Facts>() {
+  const define =
+    (type: FamilyType) =>
+    <const L extends string = never>(family: Declaration<Facts, L>): FactFamily<Facts, L> => ({
+      labels: [],
+      ...family,
+      type,
+    });
+  return { gauge: define('gauge'), counter: define('counter'), histogram: define('histogram') };
+}
+
+type FactFamilies<Facts> = Readonly<Record<string, FactFamily<Facts>>>;
+
 /** The part of a collector that does not depend on the account. */
-export interface CollectorKind<Facts = unknown, F extends Families = Families> {
+export interface CollectorKind<Facts = unknown, F extends FactFamilies<Facts> = FactFamilies<Facts>> {
   /** Value of the label `collector`, prefix of the store keys, and name in logs. */
   readonly name: string;
   /** Name in texts for users: the data in the plural, `Dead letters`. */
@@ -37,27 +66,28 @@ export interface CollectorKind<Facts = unknown, F extends Families = Families> {
   readonly families: F;
   /** Rounds that may keep failing without gauges being withdrawn. */
   readonly auxiliary?: readonly string[];
-  /** Keys of gauges that describe counters. Like counters, they show committed facts and are never withdrawn. */
-  readonly lasting?: readonly string[];
-  samples(facts: Facts): SamplesOf<F>;
 }
 
 /** A collector with its own section in the configuration. */
-export interface ConfiguredKind<Options = unknown, Facts = unknown, F extends Families = Families, Services = unknown>
-  extends CollectorKind<Facts, F> {
+export interface ConfiguredKind<
+  Options = unknown,
+  Facts = unknown,
+  F extends FactFamilies<Facts> = FactFamilies<Facts>,
+  Services = unknown,
+> extends CollectorKind<Facts, F> {
   readonly configKey: string;
   readonly options: z.ZodType<Options & { readonly enabled: boolean }>;
   rounds(options: Options): Rounds;
   create(options: Options, services: Services): Collector<Facts>;
 }
 
-export const defineKind = <Options, Facts, F extends Families, Services>(
+export const defineKind = <Options, Facts, F extends FactFamilies<Facts>, Services>(
   kind: ConfiguredKind<Options, Facts, F, Services>,
 ) => kind;
 
 /**
- * Collects one kind of data for one account: reads it (`observe`, the only IO, may throw), folds it (`fold`) and maps it to
- * samples (`samples`, pure). The runner handles timing, errors, logging and storing.
+ * Collects one kind of data for one account: reads it (`observe`, the only IO, may throw) and folds it to facts (`fold`). Families
+ * pick their samples from facts. The runner handles timing, errors, logging and storing.
  */
 export interface Collector<Facts = unknown, Memory = unknown, Walk = unknown> extends CollectorKind<Facts> {
   readonly rounds: Rounds;
@@ -91,6 +121,31 @@ export function withReader<Facts, Memory, Walk>(
     },
   };
 }
+
+export function samplesOf<Facts>(family: FactFamily<Facts>, facts: Facts): readonly Sample[] {
+  const picked = family.pick(facts) ?? [];
+  return typeof picked === 'number' ? [{ labels: {}, value: picked }] : picked;
+}
+
+/** Creates the source of a collector's samples. Gauges of old facts are withdrawn; counters stay. */
+export const collectorSource = <Facts>(
+  account: string,
+  { families }: Pick<CollectorKind<Facts>, 'families'>,
+  shown: () => Visible<Facts>,
+): Source => ({
+  account,
+  families: Object.values(families),
+  revision: shown,
+  samples() {
+    const { now, committed } = shown();
+    return new Map(
+      Object.values(families).map(family => {
+        const facts = family.type === 'gauge' && !family.isLasting ? now : committed;
+        return [family.name, facts === undefined ? [] : samplesOf(family, facts)];
+      }),
+    );
+  },
+});
 
 /** Returns a list with the sample of a series; empty if the value is undefined. */
 export const optionalSample = <L extends string>(

@@ -1,15 +1,11 @@
 import { z } from 'zod';
-import { ACCOUNT_LIMITS } from '../model/account.ts';
-import { FLOW_STATES } from '../model/flow-state.ts';
-import { CALLBACK_ENDS, CALLBACK_STATES, EVENT_STATES, MESSAGE_OUTCOMES } from '../model/message.ts';
 import type { Visible } from '../scheduler/board.ts';
 import { accountPlan, type PlanFacts } from './account-plan.ts';
 import type { Collector, CollectorKind, ConfiguredKind, Rounds } from './collector.ts';
 import { type DlqServices, dlq } from './dlq/dlq.ts';
 import type { DlqFacts } from './dlq/facts.ts';
-import { LEFT_REASONS } from './dlq/selection.ts';
-import { type EventsFacts, type EventsServices, events } from './events/events.ts';
-import { DELIVERY_RESULTS, STATUS_CLASSES, UNTRACKED } from './events/tally.ts';
+import { type EventsServices, events } from './events/events.ts';
+import type { EventsFacts } from './events/families.ts';
 import { type FlowControlFacts, type FlowControlServices, flowControl } from './flow-control/flow-control.ts';
 import { createRoutes, routesOption } from './routes.ts';
 
@@ -33,7 +29,6 @@ export const collectOptions = z.strictObject({
 
 export type CollectOptions = z.output<typeof collectOptions>;
 
-export const eventFamilies = events.families;
 export const flowControlFamilies = flowControl.families;
 
 /** Shown facts by collector name. */
@@ -80,27 +75,18 @@ export const accountRounds = (collect: CollectOptions): ReadonlyMap<string, Roun
   new Map([...enabledRounds(collect), [accountPlan.name, accountPlan.rounds]]);
 
 /** Possible values of every label that has a fixed set of values, by family and label. */
-export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly string[]>>> = new Map([
-  [dlq.families.callbacks.name, { state: CALLBACK_STATES }],
-  [dlq.families.endedCallbacks.name, { state: CALLBACK_ENDS }],
-  [dlq.families.left.name, { reason: LEFT_REASONS }],
-  [accountPlan.families.limit.name, { limit: ACCOUNT_LIMITS }],
-  [flowControl.families.state.name, { state: FLOW_STATES }],
-  [events.families.recent.name, { state: EVENT_STATES }],
-  [events.families.total.name, { state: EVENT_STATES }],
-  [events.families.finished.name, { outcome: MESSAGE_OUTCOMES }],
-  [events.families.answers.name, { result: DELIVERY_RESULTS, status_class: STATUS_CLASSES }],
-  [events.families.untracked.name, { reason: UNTRACKED }],
-]);
+export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly string[] | undefined>>> = new Map(
+  dataSources.flatMap(({ families }) => Object.values(families).map(({ name, values = {} }) => [name, values])),
+);
 
 export { accountPlan, createAccountPlan, type PlanFacts, retentionOf } from './account-plan.ts';
 export { OTHER } from './cap.ts';
 export { type Cadence, type Collector, withReader } from './collector.ts';
-export { type CallbackOptions, createDlq } from './dlq/dlq.ts';
+export type { CallbackTracking } from './dlq/callbacks.ts';
 export type { DeadLetter } from './dlq/ends.ts';
 export { type DlqFacts, type SelectionFacts, shownFilters } from './dlq/facts.ts';
-export { breakdownFamilies, families as dlqFamilies, filterFamilies } from './dlq/families.ts';
-export { type EventsFacts, eventTotals } from './events/events.ts';
+export { breakdownFamilies, dlqFamilies, filterFamilies } from './dlq/families.ts';
+export { type EventsFacts, eventFamilies, eventTotals } from './events/families.ts';
 export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-options.ts';
 export { type ScheduleFacts, scheduleFamilies } from './events/schedules.ts';
 export type { FlowControlFacts, TrackedKey } from './flow-control/flow-control.ts';

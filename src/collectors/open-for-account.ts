@@ -6,7 +6,7 @@ import type { Source } from '../metrics/family.ts';
 import type { Objectives } from '../metrics/objectives.ts';
 import type { AccountLimits } from '../model/account.ts';
 import type { TraceQueue } from '../model/lifecycle-trace.ts';
-import { type CollectorState, createCollectorState, type Inherited, type Visible } from '../scheduler/board.ts';
+import { type CollectorState, createCollectorState, type Inherited } from '../scheduler/board.ts';
 import { fromStored, type StoredRounds } from '../scheduler/freshness.ts';
 import type { RetryPlan } from '../scheduler/loop.ts';
 import type { StalenessOptions } from '../scheduler/options.ts';
@@ -18,9 +18,10 @@ import type { StoreOptions } from '../store/options.ts';
 import type { Store } from '../store/store.ts';
 import type { Priority, Reader, ReadRound, ServiceClock } from '../upstream/api.ts';
 import type { AccountOptions } from '../upstream/options.ts';
+import { collectorSource } from './collector.ts';
 import {
   type Cadence,
-  type CallbackOptions,
+  type CallbackTracking,
   type CollectOptions,
   type Collector,
   createAccountPlan,
@@ -87,36 +88,11 @@ type Deps = CollectorsDeps & {
   readonly serviceClock: ServiceClock;
   readonly pause: () => number;
   readonly before: { readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined };
-  readonly callbacks: CallbackOptions;
+  readonly callbacks: CallbackTracking;
   /** Returns the configured limits of the account's plan, which may change. */
   readonly limits: () => AccountLimits;
   readonly inherited: ReadonlyMap<string, Inherited> | undefined;
 };
-
-/** Creates the source of a collector's samples. Gauges of old facts are withdrawn; counters stay. */
-function collectorSource<Facts>(
-  account: string,
-  { families, lasting = [], samples }: Pick<Collector<Facts>, 'families' | 'lasting' | 'samples'>,
-  shown: () => Visible<Facts>,
-): Source {
-  return {
-    account,
-    families: Object.values(families),
-    revision: shown,
-    samples() {
-      const { now, committed } = shown();
-      const samplesOf = (facts: Facts | undefined) => (facts === undefined ? {} : samples(facts));
-      const gauges = samplesOf(now);
-      const others = now === committed ? gauges : samplesOf(committed);
-      return new Map(
-        Object.entries(families).map(([key, family]) => {
-          const mayVanish = family.type === 'gauge' && !lasting.includes(key);
-          return [family.name, (mayVanish ? gauges : others)[key] ?? []];
-        }),
-      );
-    },
-  };
-}
 
 async function openCollector<Facts, Memory, Walk>(
   account: string,
@@ -173,6 +149,7 @@ export async function openCollectors({ name, collect, retention, objectives }: C
     retention: retention.dlq ?? undefined,
     withdrawFiltersAfter: withdrawnAfter(callbacks.walkEvery ?? collect.dlq.rescanEvery, config.staleness),
     callbacks,
+    clockOffset: () => clock.now() - clock.monotonic(),
     traces,
     isLogged: config.log.deadLetters,
     onTimeWithin: objectives.onTimeWithin,

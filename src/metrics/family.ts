@@ -24,13 +24,6 @@ export interface Exemplar {
   readonly time: number;
 }
 
-export type Families = Readonly<Record<string, Family>>;
-
-type LabelOf<F> = F extends Family<infer L> ? L : never;
-
-/** Samples by the key of their family. Families without a key or samples are not exposed. */
-export type SamplesOf<F extends Families> = { readonly [K in keyof F]?: readonly Sample<LabelOf<F[K]>>[] };
-
 const define =
   (type: FamilyType) =>
   <const L extends string = never>(name: string, help: string, labels: readonly L[] = []): Family<L> => ({

@@ -39,3 +39,45 @@ export interface CallbackFacts {
   /** Whether the last complete walk found the state of any failure callback, in progress or not. */
   readonly reportsStates: boolean;
 }
+
+/** Maximum delay before a retry (ms). The service waits min(24 h, e^(2.5 n) s) before retry n. */
+const MAX_DELAY = 86_400_000;
+/** Number of the first retry with the maximum delay. */
+const FIRST_MAX = 5;
+
+/** Returns the total delay of `retries` retries (ms), for example 33 min for three. */
+export function retryDelays(retries: number): number {
+  let sum = Math.max(0, retries - FIRST_MAX + 1) * MAX_DELAY;
+  for (let n = 1; n <= retries && n < FIRST_MAX; n++) sum += Math.exp(2.5 * n) * 1000;
+  return sum;
+}
+
+/** Returns the maximum duration of a healthy callback (ms). */
+export function retryWindow(retries: number, timeout: number): number {
+  return retryDelays(retries) + (retries + 1) * timeout;
+}
+
+/** Defaults of `stuckWhen`. Durations in milliseconds. */
+export const STUCK_DEFAULTS = {
+  inProgressFor: 48 * 3_600_000,
+  pastRetryWindow: 1.5,
+  assumeMaxRetries: 5,
+  assumeTimeout: 900_000,
+};
+
+/** Returns the time after which a callback is past its retries (ms). The reported number of retries may only raise the assumed one. */
+export function retriesEndAfter(
+  { maxRetries }: Pick<DlqEntry, 'maxRetries'>,
+  { pastRetryWindow, assumeMaxRetries, assumeTimeout }: Omit<typeof STUCK_DEFAULTS, 'inProgressFor'>,
+) {
+  const isReported = maxRetries !== undefined && Number.isInteger(maxRetries);
+  const retries = isReported ? Math.max(maxRetries, assumeMaxRetries) : assumeMaxRetries;
+  return { retries, ms: pastRetryWindow * retryWindow(retries, assumeTimeout) };
+}
+
+/** Whether a callback has been in progress for longer than the defaults of `stuckWhen`. The time since the last walk proves nothing. */
+export function isSuspected({ entry, firstSeenAt, lastSeenAt }: CallbackSighting): boolean {
+  const seenFor = lastSeenAt - firstSeenAt;
+  const isLong = seenFor >= STUCK_DEFAULTS.inProgressFor && seenFor > retriesEndAfter(entry, STUCK_DEFAULTS).ms;
+  return entry.callbackState === 'in_progress' && isLong;
+}

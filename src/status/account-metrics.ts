@@ -1,7 +1,5 @@
-import { suspectedCallbacks } from '../auto-cancel/callbacks.ts';
 import { toSeconds } from '../collectors/collector.ts';
-import { families as dlq } from '../collectors/dlq/families.ts';
-import { type DlqFacts, type PlanFacts, retentionOf } from '../collectors/index.ts';
+import { type PlanFacts, retentionOf } from '../collectors/index.ts';
 import { createIdentities } from '../kit/identity.ts';
 import type { Family, Sample, Source } from '../metrics/family.ts';
 import { objectiveFamilies, objectiveSamples } from '../metrics/objectives.ts';
@@ -50,14 +48,6 @@ export function createAccountSource({ settings, client, status, plan }: SourceDe
     },
   };
 }
-
-/** Creates the gauge of failure callbacks that seem stuck. It does not depend on auto-cancel. */
-export const createSuspectedSource = (account: string, facts: () => DlqFacts | undefined): Source => ({
-  account,
-  families: [dlq.suspected],
-  revision: () => facts()?.tracked,
-  samples: () => new Map([[dlq.suspected.name, one(suspectedCallbacks(facts()?.tracked))]]),
-});
 
 /** Creates the metric `delivery_account_info`. `family`: its labels depend on all configured accounts. */
 export const createInfoSource = (

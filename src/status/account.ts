@@ -1,4 +1,3 @@
-import { suspectedCallbacks } from '../auto-cancel/callbacks.ts';
 import { toSeconds } from '../collectors/collector.ts';
 import type { ShownFacts } from '../collectors/index.ts';
 import { type CollectOptions, collectors } from '../collectors/index.ts';
@@ -117,7 +116,6 @@ export function checkInputAt(
     status: account.status(),
     notOpened,
     shown,
-    suspected: suspectedCallbacks(shown.dlq?.now?.tracked),
     meter,
     budgetRemaining: account.budgetRemaining(),
     isTokenRejected: account.isTokenRejected(),

@@ -1,9 +1,9 @@
 import { OTHER } from '../collectors/cap.ts';
-import { families } from '../collectors/dlq/families.ts';
 import {
   breakdownFamilies,
   type DeadLetter,
   type DlqFacts,
+  dlqFamilies,
   type SelectionFacts,
   shownFilters,
 } from '../collectors/index.ts';
@@ -86,7 +86,7 @@ const toEntry = (entry: DeadLetter): DeadLetters['newestEntries'][number] => ({
 
 /** Returns the change of the queue's size over the last hour. */
 export const queueChange = ({ shown, changes }: CheckInput): DeadLetters['change'] =>
-  changes.change(families.messages.name, shown.dlq?.now?.selections.get('all')?.messages, HOUR);
+  changes.change(dlqFamilies.messages.name, shown.dlq?.now?.selections.get('all')?.messages, HOUR);
 
 export function deadLettersView(facts: CheckInput): DeadLetters {
   const shown = facts.shown.dlq ?? { now: undefined, committed: undefined };
@@ -114,7 +114,7 @@ export function deadLettersView(facts: CheckInput): DeadLetters {
     newestEntries: now?.newest.map(toEntry) ?? [],
     longestEntries: now?.longest.map(toEntry) ?? [],
     callbacks: now?.callbacks ? { ...now.callbacks } : null,
-    suspected: orNull(facts.suspected),
+    suspected: orNull(now?.suspected),
     oldestInProgress: isoTime(now?.oldestInProgress),
   };
 }

@@ -1,4 +1,4 @@
-import { events as collector, shownResponses, shownWaits } from '../collectors/events/events.ts';
+import { eventFamilies, shownResponses, shownWaits } from '../collectors/events/families.ts';
 import { BUCKET_BOUNDS, type DestinationTally } from '../collectors/events/tally.ts';
 import type { EventsFacts } from '../collectors/index.ts';
 import { HOUR, type RecentChanges } from '../history/recent.ts';
@@ -12,13 +12,11 @@ import { isoTime, orNull, sum } from './values.ts';
 type Events = AccountView['events'];
 type LastHour = NonNullable<Events['lastHour']>;
 
-const { families } = collector;
-
 const QUANTILES = [0.5, 0.9, 0.99] as const;
 
 /** Returns the upper bounds of time-to-deliver quantiles in the last hour. */
 function timeToDeliver(facts: EventsFacts, recent: RecentChanges): LastHour['timeToDeliver'] {
-  const name = `${families.timeToDeliver.name}_bucket`;
+  const name = `${eventFamilies.timeToDeliver.name}_bucket`;
   const histograms = shownWaits(facts, 'timeToDeliver');
   let below = 0;
   const rises = [...BUCKET_BOUNDS.timeToDeliver, Number.POSITIVE_INFINITY].map((bound, index) => {
@@ -38,9 +36,9 @@ export function lastHourOf({ shown: { events: shown }, events, changes }: CheckI
   // Counters of a log that cannot be read say nothing about the last hour.
   if (!events || !shown?.committed || !shown.now) return null;
   const [delivered, failed, cancelled] = MESSAGE_OUTCOMES.map(outcome =>
-    changes.rise(seriesName(families.finished.name, { outcome }), events.finished[outcome], HOUR),
+    changes.rise(seriesName(eventFamilies.finished.name, { outcome }), events.finished[outcome], HOUR),
   );
-  const overdue = changes.rise(families.overdue.name, shown.committed.log.overdue, HOUR);
+  const overdue = changes.rise(eventFamilies.overdue.name, shown.committed.log.overdue, HOUR);
   if (!delivered || !failed || !cancelled || !overdue) return null;
   // A cancelled message counts neither as delivered nor as failed.
   const tried = delivered.by + failed.by;

@@ -1,7 +1,11 @@
-import { breakdownFamilies, families as dlq, filterFamilies } from '../collectors/dlq/families.ts';
-import { events } from '../collectors/events/events.ts';
-import { flowControl } from '../collectors/flow-control/flow-control.ts';
-import type { ShownFacts } from '../collectors/index.ts';
+import {
+  breakdownFamilies,
+  dlqFamilies,
+  eventFamilies,
+  filterFamilies,
+  flowControlFamilies,
+  type ShownFacts,
+} from '../collectors/index.ts';
 import type { Recorder } from '../history/recorder.ts';
 import { type Recorded, sampleOf } from '../history/sampling.ts';
 import type { Clock } from '../kit/clock.ts';
@@ -18,31 +22,31 @@ import type { StoreOptions } from '../store/options.ts';
 
 /** Families in the history. docs/store.md also lists them. */
 export const recorded: readonly Recorded[] = [
-  { family: dlq.messages },
-  { family: dlq.entered },
-  { family: dlq.left },
-  { family: dlq.oldestEntered },
+  { family: dlqFamilies.messages },
+  { family: dlqFamilies.entered },
+  { family: dlqFamilies.left },
+  { family: dlqFamilies.oldestEntered },
   { family: filterFamilies.filterMessages, largest: 20 },
   { family: breakdownFamilies.urlHost, largest: 10 },
   { family: breakdownFamilies.responseStatus, largest: 10 },
-  { family: dlq.callbacks },
-  { family: dlq.suspected },
-  { family: events.families.total },
-  { family: events.families.finished },
-  { family: events.families.overdue },
-  { family: events.families.inFlight },
-  { family: events.families.oldestInFlight },
-  { family: events.families.newest },
-  { family: events.families.answers },
-  { family: events.families.timeToDeliver },
-  { family: events.families.gaps },
-  { family: events.families.scheduleMissed },
-  { family: events.families.scheduleLate },
+  { family: dlqFamilies.callbacks },
+  { family: dlqFamilies.suspected },
+  { family: eventFamilies.total },
+  { family: eventFamilies.finished },
+  { family: eventFamilies.overdue },
+  { family: eventFamilies.inFlight },
+  { family: eventFamilies.oldestInFlight },
+  { family: eventFamilies.newest },
+  { family: eventFamilies.answers },
+  { family: eventFamilies.timeToDeliver },
+  { family: eventFamilies.gaps },
+  { family: eventFamilies.scheduleMissed },
+  { family: eventFamilies.scheduleLate },
   {
-    family: flowControl.families.waitlistSize,
+    family: flowControlFamilies.waitlistSize,
     sum: true,
     largest: 20,
-    along: [flowControl.families.parallelismInUse, flowControl.families.paused],
+    along: [flowControlFamilies.parallelismInUse, flowControlFamilies.paused],
   },
   { family: ownFamilies.requests, without: ['endpoint'] },
   { family: ownFamilies.rowsRejected },

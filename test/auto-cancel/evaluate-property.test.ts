@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type CallbackEvidence, evaluate, NOT_STUCK } from '../../src/auto-cancel/evaluate.ts';
 import { type DetectionRule, detectionRule } from '../../src/auto-cancel/options.ts';
-import { retryDelays, retryWindow } from '../../src/auto-cancel/stuck-when.ts';
+import { retryDelays, retryWindow } from '../../src/model/callback.ts';
 import type { CallbackState, DlqEntry } from '../../src/model/message.ts';
 
 const HOUR = 3_600_000;

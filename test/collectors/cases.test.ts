@@ -1,5 +1,6 @@
 import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
+import { collectorSource } from '../../src/collectors/collector.ts';
 import {
   accountRounds,
   type Collector,
@@ -74,15 +75,8 @@ async function collect(name: string, { now, options, stored = {}, answers, recor
     walk = step.more;
   } while (walk !== undefined);
   expect(left, 'requests that were not made').toEqual([]);
-  const samples = collector.samples(facts);
-  const exposition = createExposition([
-    {
-      account: 'acme',
-      families: Object.values(collector.families),
-      revision: () => facts,
-      samples: () => new Map(Object.entries(collector.families).map(([key, { name }]) => [name, samples[key] ?? []])),
-    },
-  ]);
+  const source = collectorSource('acme', collector, () => ({ now: facts, committed: facts }));
+  const exposition = createExposition([source]);
   const body = await exposition.render({ scope: 'everything', format: 'text', gzip: false });
   return { text: body.toString(), changes };
 }

@@ -1,7 +1,8 @@
 import { expect, it } from 'vitest';
 import { createDlq, dlq } from '../../src/collectors/dlq/dlq.ts';
 import type { DlqFacts } from '../../src/collectors/dlq/facts.ts';
-import { createEvents, type EventsFacts, events } from '../../src/collectors/events/events.ts';
+import { createEvents, events } from '../../src/collectors/events/events.ts';
+import type { EventsFacts } from '../../src/collectors/events/families.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import { createTestClient } from '../support/client.ts';
 import { json, serve } from '../support/http-service.ts';

@@ -138,7 +138,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
   const entries = rows
     .filter(row => row !== undefined)
     .map(row => (listsCallbackIds ? { ...row, callbackMessageId: messageOf(row.id) } : row));
-  const tracker = createTracker({ track: () => false, maxGap: 30 * MINUTE });
+  const tracker = createTracker({ unreported: [], maxGap: 30 * MINUTE });
   for (let age = 60 * HOUR; age >= 0; age -= 10 * MINUTE) {
     tracker.observe(
       entries.filter(({ enteredAt = 0 }) => enteredAt <= since - age),

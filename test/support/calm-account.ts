@@ -91,6 +91,7 @@ function dlqFacts() {
     enteredByHost: undefined,
     endedCallbacks: { success: 0, fail: 0, canceled: 0 },
     tracked: undefined,
+    suspected: 0,
     oldestInProgress: ago(600),
   };
   return { ...(facts as Mutable<DlqFacts>), selections: new Map([['all', { ...(QUEUE as Mutable<SelectionFacts>) }]]) };
@@ -163,7 +164,6 @@ export function calmAccount() {
     events,
     keys,
     plan,
-    suspected: 0 as number | undefined,
     meter,
     budgetRemaining: 150_000 as number | undefined,
     isTokenRejected: false as boolean | undefined,

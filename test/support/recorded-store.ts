@@ -194,7 +194,7 @@ export async function startRecorded(path: string, now = START) {
 export async function createTracked(path: string): Promise<void> {
   const { emulator } = await startService(createManualClock(START));
   const entries = emulator.state.dlqRows().flatMap(row => toDlqEntry(row, START) ?? []);
-  const tracker = createTracker({ track: () => false, maxGap: 30 * MINUTE });
+  const tracker = createTracker({ unreported: [], maxGap: 30 * MINUTE });
   for (let at = START - 60 * HOUR; at <= START; at += 10 * MINUTE)
     tracker.observe(
       entries.filter(({ enteredAt = 0 }) => enteredAt <= at),

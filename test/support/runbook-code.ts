@@ -37,7 +37,7 @@ const WORDS: ReadonlySet<string> = new Set([
   ...rounds,
   ...Object.keys(accountPlan.rounds),
   ...BUILTIN_KINDS.map(({ kind }) => kind),
-  ...[...LABEL_VALUES.values()].flatMap(labels => Object.values(labels).flat()),
+  ...[...LABEL_VALUES.values()].flatMap(labels => Object.values(labels).flatMap(values => values ?? [])),
   ...[...knownSeries.values()].flat(),
   // The scrape job, the status page, and a reason for failed rounds.
   'delivery-watch',

@@ -32,6 +32,7 @@ export const dlqFacts = (facts: Partial<DlqFacts>): DlqFacts => ({
   foundByRescan: 0,
   enteredByHost: undefined,
   tracked: undefined,
+  suspected: undefined,
   endedCallbacks: { success: 0, fail: 0, canceled: 0 },
   oldestInProgress: undefined,
   ...facts,

@@ -3,8 +3,9 @@
  * clock.
  */
 import { type AutoCancel, AutoCancelAccounts } from '../../src/auto-cancel/accounts.ts';
-import { callbackOptions, rulesOf } from '../../src/auto-cancel/callbacks.ts';
-import { createDlq, type DlqFacts, withReader } from '../../src/collectors/index.ts';
+import { rulesOf, trackingOf } from '../../src/auto-cancel/callbacks.ts';
+import { createDlq } from '../../src/collectors/dlq/dlq.ts';
+import { type DlqFacts, withReader } from '../../src/collectors/index.ts';
 import type { Config } from '../../src/config/schema.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import { createCollectorState } from '../../src/scheduler/board.ts';
@@ -86,7 +87,10 @@ export async function startSimulatedAgent(options: SimulatedAgentOptions): Promi
   };
   const [log, tracer] = [createTestLog(), createTestTracer()];
   const { rescanEvery } = collect.dlq;
-  const collector = createDlq(collect.dlq, { callbacks: callbackOptions(rulesOf(config, name), rescanEvery, clock) });
+  const collector = createDlq(collect.dlq, {
+    callbacks: trackingOf(rulesOf(config, name), rescanEvery),
+    clockOffset: () => clock.now() - clock.monotonic(),
+  });
   const { full } = collector.rounds;
   if (!full) throw new Error('the queue has no full round');
   const which = { account: name, collector: 'dlq' };

@@ -2,16 +2,23 @@ import { hash64 } from '../../kit/hash.ts';
 import { recordOf } from '../../kit/record.ts';
 import type { CallbackFacts, CallbackSighting } from '../../model/callback.ts';
 import type { Change } from '../../model/change.ts';
+import { type EntrySelector, selectsEntry } from '../../model/entry-conditions.ts';
 import { CALLBACK_ENDS, type CallbackEnd, type DlqEntry } from '../../model/message.ts';
 import { Roster } from './roster.ts';
 
-export interface TrackerOptions {
-  /** Whether to track an entry if the service does not report its callback state. */
-  track(entry: DlqEntry): boolean;
+/** Failure callbacks to track, in addition to those reported as in progress. */
+export interface CallbackTracking {
+  /** Entries to track if the service does not report their callback state. */
+  readonly unreported: readonly EntrySelector[];
   /** Maximum time between the starts of two complete walks (ms). A longer gap starts new episodes. */
   readonly maxGap: number;
+  /** Interval between two complete walks (ms), if it must be shorter than `rescanEvery`. */
+  readonly walkEvery?: number | undefined;
+}
+
+export interface TrackerOptions extends Pick<CallbackTracking, 'unreported' | 'maxGap'> {
   /** Returns wall-clock minus monotonic time (ms). A jump means that the clock was set, and starts new episodes. */
-  readonly clockOffset?: () => number;
+  readonly clockOffset?: (() => number) | undefined;
 }
 
 /** Tracks failure callbacks over complete walks and restarts. */
@@ -101,7 +108,7 @@ const sightingOf = (
 });
 
 /** Collects the callbacks of one walk that are tracked. `known`: those with an episode, for which there is always room. */
-function createSeen(track: TrackerOptions['track'], known: ReadonlyMap<bigint, Episode>) {
+function createSeen(unreported: CallbackTracking['unreported'], known: ReadonlyMap<bigint, Episode>) {
   const found = new Map<bigint, DlqEntry>();
   /** Entries listed with any callback state. */
   const stated = new Roster();
@@ -136,7 +143,7 @@ function createSeen(track: TrackerOptions['track'], known: ReadonlyMap<bigint, E
     ends: ends as ReadonlyMap<bigint, CallbackEnd>,
     add(entry: DlqEntry): void {
       const { id, callbackState } = entry;
-      if (callbackState === undefined && !track(entry)) return;
+      if (callbackState === undefined && !unreported.some(selector => selectsEntry(selector, entry))) return;
       if (id.length > MAX_ID) return;
       const key = hash64(id);
       const other = found.get(key);
@@ -156,7 +163,7 @@ function createSeen(track: TrackerOptions['track'], known: ReadonlyMap<bigint, E
 
 /** Creates a tracker. `stored`: the committed rows from `drainChanges`. */
 export function createTracker(
-  { track, maxGap, clockOffset = () => 0 }: TrackerOptions,
+  { unreported, maxGap, clockOffset = () => 0 }: TrackerOptions,
   stored: ReadonlyMap<string, string> = new Map(),
 ) {
   let { last, episodes, ended } = restored(stored);
@@ -166,7 +173,7 @@ export function createTracker(
 
   function begin() {
     const beganOffset = clockOffset();
-    const seen = createSeen(track, episodes);
+    const seen = createSeen(unreported, episodes);
 
     function end(at: number): CallbackFacts {
       const [lastAt, lastNumber, lastGap] = last ?? [Number.NEGATIVE_INFINITY, 0, maxGap];

@@ -8,9 +8,9 @@ import { type Collector, defineKind, type Observation, type ObserveContext, type
 import { NO_ROUTES, type Routes } from '../routes.ts';
 import { AGENT_TIME, type ServiceTime } from '../service-time.ts';
 import { DIMENSIONS, type Dimension } from './aggregate.ts';
-import type { TrackerOptions } from './callbacks.ts';
+import type { CallbackTracking, TrackerOptions } from './callbacks.ts';
 import { chooseKinds, chooseValues, type DlqFacts, toFacts } from './facts.ts';
-import { families, samples } from './families.ts';
+import { dlqFamilies } from './families.ts';
 import { type DlqMemory, drainDlqChanges, restoreDlqMemory, selectionKey } from './memory.ts';
 import { NEW_READ_LIMIT, type ReadFailure } from './reading.ts';
 import {
@@ -86,11 +86,6 @@ const options = z.strictObject({
     ),
 });
 
-export interface CallbackOptions extends TrackerOptions {
-  /** Interval between two complete walks (ms), if the rules need them more often than every `rescanEvery`. */
-  readonly walkEvery?: number | undefined;
-}
-
 export interface DlqServices {
   /** Configured retention of the queue (ms), if any. */
   readonly retention?: number | undefined;
@@ -99,7 +94,8 @@ export interface DlqServices {
   readonly routes?: Routes | undefined;
   readonly isLogged?: boolean | undefined;
   /** By default, only callbacks reported as in progress are tracked. */
-  readonly callbacks?: CallbackOptions | undefined;
+  readonly callbacks?: CallbackTracking | undefined;
+  readonly clockOffset?: TrackerOptions['clockOffset'];
   readonly serviceClock?: ServiceTime | undefined;
 }
 
@@ -127,10 +123,9 @@ export const dlq = defineKind({
   title: 'Dead letters',
   configKey: 'dlq',
   options,
-  families,
+  families: dlqFamilies,
   rounds: (options: DlqOptions) => cadences(options, options.rescanEvery),
   create: createDlq,
-  samples,
 });
 
 function cadences({ every, filters }: DlqOptions, walkEvery: number): Rounds {
@@ -146,6 +141,7 @@ export function createDlq(
   {
     retention,
     callbacks,
+    clockOffset,
     withdrawFiltersAfter = DEFAULT_WITHDRAWAL,
     routes = NO_ROUTES,
     isLogged = false,
@@ -153,11 +149,11 @@ export function createDlq(
   }: DlqServices = {},
 ): Collector<DlqFacts, DlqMemory, RoundWalk> {
   const { rescanEvery, fromDateMeans, maxSeriesPerBreakdown } = options;
-  const tracker = callbacks ?? { track: () => false, maxGap: Math.max(DEFAULT_GAP, 3 * rescanEvery) };
+  const tracking = callbacks ?? { unreported: [], maxGap: Math.max(DEFAULT_GAP, 3 * rescanEvery) };
   return {
     ...dlq,
     rounds: cadences(options, callbacks?.walkEvery ?? rescanEvery),
-    restore: rows => restoreDlqMemory(rows, options, { callbacks: tracker, routes, isLogged }),
+    restore: rows => restoreDlqMemory(rows, options, { callbacks: { ...tracking, clockOffset }, routes, isLogged }),
     recall: toFacts,
     inherit: last => inheritFilters(last, options),
     async observe(context) {

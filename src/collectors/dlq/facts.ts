@@ -1,5 +1,5 @@
 import { recordOf } from '../../kit/record.ts';
-import type { CallbackFacts } from '../../model/callback.ts';
+import { type CallbackFacts, isSuspected } from '../../model/callback.ts';
 import { CALLBACK_STATES, type CallbackEnd, type CallbackState } from '../../model/message.ts';
 import { chooseMembers, type Members, OTHER } from '../cap.ts';
 import type { Dimension } from './aggregate.ts';
@@ -46,6 +46,8 @@ export interface DlqFacts {
   /** Entries counted as new by host, and the number of hosts beyond the cap. Undefined without the breakdown by host. */
   readonly enteredByHost: { readonly counts: ReadonlyMap<string, number>; readonly beyondCap: number } | undefined;
   readonly tracked: CallbackFacts | undefined;
+  /** Number of callbacks in progress for longer than their retries can take; undefined if no states are reported. */
+  readonly suspected: number | undefined;
   readonly endedCallbacks: Readonly<Record<CallbackEnd, number>>;
   /** First sighting of the callback that has been in progress longest (ms since the Unix epoch), if any. */
   readonly oldestInProgress: number | undefined;
@@ -139,6 +141,7 @@ export function toFacts(memory: DlqMemory): DlqFacts {
     foundByRescan,
     enteredByHost: enteredByHost(memory),
     tracked,
+    suspected: tracked?.reportsStates ? tracked.sightings.filter(isSuspected).length : undefined,
     endedCallbacks: memory.callbacks.ended(),
     oldestInProgress: oldestInProgress(tracked),
   };

@@ -1,197 +1,182 @@
-import { counter, type Family, gauge, type Sample, type SamplesOf } from '../../metrics/family.ts';
+import type { Sample } from '../../metrics/family.ts';
+import { CALLBACK_ENDS, CALLBACK_STATES } from '../../model/message.ts';
 import { OTHER, seriesDropped } from '../cap.ts';
-import { optionalSample, toSeconds } from '../collector.ts';
+import { type FactFamily, familiesOf, optionalSample, toSeconds } from '../collector.ts';
 import type { Dimension } from './aggregate.ts';
 import { type DlqFacts, type SelectionFacts, shownFilters } from './facts.ts';
 import { LEFT_REASONS } from './selection.ts';
 
-const breakdownOf = (label: string, what: string): Family =>
-  gauge(`delivery_dlq_messages_by_${label}`, `Messages in the dead-letter queue by ${what}.`, [label]);
+const { gauge, counter } = familiesOf<DlqFacts>();
 
-/** One family for each dimension; its only label is the dimension's name in snake_case. */
+const wholeQueue = ({ selections }: DlqFacts) => selections.get('all');
+
+const perFilter = ({ selections }: DlqFacts, numberOf: (facts: SelectionFacts) => number | undefined) =>
+  [...shownFilters(selections)].flatMap(([filter, facts]) => optionalSample({ filter }, numberOf(facts)));
+
+const perState = (counts: Readonly<Record<string, number>> = {}): Sample<'state'>[] =>
+  Object.entries(counts).map(([state, value]) => ({ labels: { state }, value }));
+
+/** A breakdown's only label is the name of its dimension in snake_case. */
+const breakdownOf = (dimension: Dimension, label: string, what: string): FactFamily<DlqFacts> =>
+  gauge({
+    name: `delivery_dlq_messages_by_${label}`,
+    help: `Messages in the dead-letter queue by ${what}.`,
+    labels: [label],
+    pick: ({ breakdowns }) =>
+      [...(breakdowns.get(dimension) ?? [])].map(([value, count]) => ({ labels: { [label]: value }, value: count })),
+  });
+
 export const breakdownFamilies = {
-  urlHost: breakdownOf('url_host', 'destination host'),
-  route: breakdownOf('route', 'destination route'),
-  workflowUrl: breakdownOf('workflow_url', 'workflow URL, without its query'),
-  method: breakdownOf('method', 'HTTP method'),
-  state: breakdownOf('state', 'state'),
-  topic: breakdownOf('topic', 'topic (URL group)'),
-  queue: breakdownOf('queue', 'queue'),
-  schedule: breakdownOf('schedule', 'schedule'),
-  label: gauge(
-    'delivery_dlq_messages_by_label',
-    'Messages in the dead-letter queue by label. A message counts once for each of its labels, so the sum may exceed the number of messages.',
-    ['label'],
+  urlHost: breakdownOf('urlHost', 'url_host', 'destination host'),
+  route: breakdownOf('route', 'route', 'destination route'),
+  workflowUrl: breakdownOf('workflowUrl', 'workflow_url', 'workflow URL, without its query'),
+  method: breakdownOf('method', 'method', 'HTTP method'),
+  state: breakdownOf('state', 'state', 'state'),
+  topic: breakdownOf('topic', 'topic', 'topic (URL group)'),
+  queue: breakdownOf('queue', 'queue', 'queue'),
+  schedule: breakdownOf('schedule', 'schedule', 'schedule'),
+  label: breakdownOf(
+    'label',
+    'label',
+    'label. A message counts once for each of its labels, so the sum may exceed the number of messages',
   ),
-  responseStatus: breakdownOf('response_status', 'HTTP status of the last response'),
-  api: breakdownOf('api', 'API'),
-  callbackState: breakdownOf('callback_state', 'state of the failure callback'),
-} as const satisfies Readonly<Record<Dimension, Family>>;
+  responseStatus: breakdownOf('responseStatus', 'response_status', 'HTTP status of the last response'),
+  api: breakdownOf('api', 'api', 'API'),
+  callbackState: breakdownOf('callbackState', 'callback_state', 'state of the failure callback'),
+} as const satisfies Readonly<Record<Dimension, FactFamily<DlqFacts>>>;
 
-export const groupFamilies = {
-  groups: gauge('delivery_dlq_groups', 'Groups of messages in the dead-letter queue; at most 2,000.'),
-  groupsNew: counter(
-    'delivery_dlq_groups_new_total',
-    'Groups of messages that a complete walk found for the first time. Groups in the first walk are not counted.',
-  ),
-  groupsReturned: counter(
-    'delivery_dlq_groups_returned_total',
-    'Groups that a complete walk found again after they had been empty for at least a day.',
-  ),
-  groupMessages: gauge(
-    'delivery_dlq_group_messages',
-    'Messages in the dead-letter queue by group: the 50 largest groups, and the sum of all others as __other__.',
-    ['group', 'url_host', 'response_status'],
-  ),
-} as const;
+const groupMessages = gauge({
+  name: 'delivery_dlq_group_messages',
+  help: 'Messages in the dead-letter queue by group: the 50 largest groups, and the sum of all others as __other__.',
+  labels: ['group', 'url_host', 'response_status'],
+  pick: ({ kinds: { largest, others } }) => [
+    ...largest.map(({ id, urlHost, responseStatus, messages }) => ({
+      labels: { group: id, url_host: urlHost, response_status: responseStatus },
+      value: messages,
+    })),
+    ...(others > 0 ? [{ labels: { group: OTHER, url_host: OTHER, response_status: OTHER }, value: others }] : []),
+  ],
+});
 
 export const filterFamilies = {
-  filterMessages: gauge(
-    'delivery_dlq_filter_messages',
-    'Messages in the dead-letter queue that match the filter. Filters may overlap: do not sum them.',
-    ['filter'],
-  ),
-  filterProven: gauge(
-    'delivery_dlq_filter_proven',
-    'Whether every row of the filter is readable and has all fields that its match uses (1) or not (0).',
-    ['filter'],
-  ),
-  filterOldestEntered: gauge(
-    'delivery_dlq_filter_oldest_entered_timestamp_seconds',
-    'Entry time of the longest-queued message that matches the filter. Absent if no message matches.',
-    ['filter'],
-  ),
-  filterEntered: counter(
-    'delivery_dlq_filter_entered_total',
-    'Messages matching the filter that were first seen after the filter’s first complete walk.',
-    ['filter'],
-  ),
+  filterMessages: gauge({
+    name: 'delivery_dlq_filter_messages',
+    help: 'Messages in the dead-letter queue that match the filter. Filters may overlap: do not sum them.',
+    labels: ['filter'],
+    pick: facts => perFilter(facts, ({ messages }) => messages),
+  }),
+  filterProven: gauge({
+    name: 'delivery_dlq_filter_proven',
+    help: 'Whether every row of the filter is readable and has all fields that its match uses (1) or not (0).',
+    labels: ['filter'],
+    pick: facts =>
+      perFilter(facts, ({ messages, isProven }) => (messages === undefined ? undefined : Number(isProven))),
+  }),
+  filterOldestEntered: gauge({
+    name: 'delivery_dlq_filter_oldest_entered_timestamp_seconds',
+    help: 'Entry time of the longest-queued message that matches the filter. Absent if no message matches.',
+    labels: ['filter'],
+    pick: facts => perFilter(facts, ({ oldestEntered }) => toSeconds(oldestEntered)),
+  }),
+  filterEntered: counter({
+    name: 'delivery_dlq_filter_entered_total',
+    help: 'Messages matching the filter that were first seen after the filter’s first complete walk.',
+    labels: ['filter'],
+    pick: facts => perFilter(facts, ({ entered }) => entered),
+  }),
 } as const;
 
-export const families = {
-  messages: gauge('delivery_dlq_messages', 'Messages in the dead-letter queue.'),
-  oldestEntered: gauge(
-    'delivery_dlq_oldest_entered_timestamp_seconds',
-    'Entry time of the longest-queued message in the dead-letter queue. Retention is counted from this time. Absent if the queue is empty.',
-  ),
+const enteredByHost = counter({
+  name: 'delivery_dlq_entered_by_host_total',
+  help: 'Messages in delivery_dlq_entered_total by destination host. A host without new messages for a day may lose its series.',
+  labels: ['url_host'],
+  pick: facts =>
+    [...(facts.enteredByHost?.counts ?? [])].map(([host, value]) => ({ labels: { url_host: host }, value })),
+});
+
+export const dlqFamilies = {
+  messages: gauge({
+    name: 'delivery_dlq_messages',
+    help: 'Messages in the dead-letter queue.',
+    pick: facts => wholeQueue(facts)?.messages,
+  }),
+  oldestEntered: gauge({
+    name: 'delivery_dlq_oldest_entered_timestamp_seconds',
+    help: 'Entry time of the longest-queued message in the dead-letter queue. Retention is counted from this time. Absent if the queue is empty.',
+    pick: facts => toSeconds(wholeQueue(facts)?.oldestEntered),
+  }),
   ...breakdownFamilies,
-  ...groupFamilies,
-  callbacks: gauge(
-    'delivery_dlq_failure_callbacks',
-    'Failed workflows in the dead-letter queue by the state of their failure callback.',
-    ['state'],
-  ),
-  /** The samples come from `status/account-metrics.ts`, which evaluates the tracked callbacks. */
-  suspected: gauge(
-    'delivery_dlq_failure_callbacks_suspected',
-    'Failure callbacks that complete walks found in progress for longer than all their retries can take.',
-    [],
-  ),
-  oldestInProgress: gauge(
-    'delivery_dlq_failure_callback_oldest_in_progress_timestamp_seconds',
-    'Time at which a walk first found the failure callback that has been in progress longest. Absent if no callback is in progress.',
-    [],
-  ),
-  endedCallbacks: counter(
-    'delivery_failure_callbacks_ended_total',
-    'Failure callbacks that a complete walk found in progress and a later one found ended, by final state.',
-    ['state'],
-  ),
-  entered: counter(
-    'delivery_dlq_entered_total',
-    'Messages first seen in the dead-letter queue after the first complete walk.',
-  ),
-  enteredByHost: counter(
-    'delivery_dlq_entered_by_host_total',
-    'Messages in delivery_dlq_entered_total by destination host. A host without new messages for a day may lose its series.',
-    ['url_host'],
-  ),
-  left: counter(
-    'delivery_dlq_left_total',
-    'Messages that a complete walk no longer found in the dead-letter queue, by reason.',
-    ['reason'],
-  ),
-  ...filterFamilies,
-  foundByRescan: counter(
-    'delivery_dlq_found_by_rescan_total',
-    'Messages found only by a complete walk, although an earlier read of new entries should have listed them.',
-  ),
-  seriesDropped,
-} as const;
-
-function selectionSamples<L extends string>(
-  selections: readonly { readonly labels: Sample<L>['labels']; readonly facts: SelectionFacts }[],
-) {
-  const each = (pick: (facts: SelectionFacts) => number | undefined) =>
-    selections.flatMap(({ labels, facts }) => optionalSample(labels, pick(facts)));
-  return {
-    messages: each(({ messages }) => messages),
-    oldestEntered: each(({ oldestEntered }) => toSeconds(oldestEntered)),
-    proven: each(({ messages, isProven }) => (messages === undefined ? undefined : Number(isProven))),
-    entered: selections.map(({ labels, facts: { entered } }) => ({ labels, value: entered })),
-  };
-}
-
-function kindSamples({ count, largest, others, appeared, returned }: DlqFacts['kinds']) {
-  const rest = { group: OTHER, url_host: OTHER, response_status: OTHER };
-  return {
-    groups: optionalSample({}, count),
-    groupsNew: [{ labels: {}, value: appeared }],
-    groupsReturned: [{ labels: {}, value: returned }],
-    groupMessages: [
-      ...largest.map(({ id, urlHost, responseStatus, messages }) => ({
-        labels: { group: id, url_host: urlHost, response_status: responseStatus },
-        value: messages,
-      })),
-      ...(others > 0 ? [{ labels: rest, value: others }] : []),
-    ],
-  };
-}
-
-export function samples({
-  selections,
-  breakdowns,
-  beyondCap,
-  kinds,
-  callbacks,
-  foundByRescan,
-  oldestInProgress,
-  endedCallbacks,
+  groups: gauge({
+    name: 'delivery_dlq_groups',
+    help: 'Groups of messages in the dead-letter queue; at most 2,000.',
+    pick: ({ kinds }) => kinds.count,
+  }),
+  groupsNew: counter({
+    name: 'delivery_dlq_groups_new_total',
+    help: 'Groups of messages that a complete walk found for the first time. Groups in the first walk are not counted.',
+    pick: ({ kinds }) => kinds.appeared,
+  }),
+  groupsReturned: counter({
+    name: 'delivery_dlq_groups_returned_total',
+    help: 'Groups that a complete walk found again after they had been empty for at least a day.',
+    pick: ({ kinds }) => kinds.returned,
+  }),
+  groupMessages,
+  callbacks: gauge({
+    name: 'delivery_dlq_failure_callbacks',
+    help: 'Failed workflows in the dead-letter queue by the state of their failure callback.',
+    labels: ['state'],
+    values: { state: CALLBACK_STATES },
+    pick: ({ callbacks }) => perState(callbacks),
+  }),
+  suspected: gauge({
+    name: 'delivery_dlq_failure_callbacks_suspected',
+    help: 'Failure callbacks that complete walks found in progress for longer than all their retries can take.',
+    pick: ({ suspected }) => suspected,
+  }),
+  oldestInProgress: gauge({
+    name: 'delivery_dlq_failure_callback_oldest_in_progress_timestamp_seconds',
+    help: 'Time at which a walk first found the failure callback that has been in progress longest. Absent if no callback is in progress.',
+    pick: ({ oldestInProgress }) => toSeconds(oldestInProgress),
+  }),
+  endedCallbacks: counter({
+    name: 'delivery_failure_callbacks_ended_total',
+    help: 'Failure callbacks that a complete walk found in progress and a later one found ended, by final state.',
+    labels: ['state'],
+    values: { state: CALLBACK_ENDS },
+    pick: ({ endedCallbacks }) => perState(endedCallbacks),
+  }),
+  entered: counter({
+    name: 'delivery_dlq_entered_total',
+    help: 'Messages first seen in the dead-letter queue after the first complete walk.',
+    pick: facts => wholeQueue(facts)?.entered,
+  }),
   enteredByHost,
-}: DlqFacts): SamplesOf<typeof families> {
-  const facts = selections.get('all');
-  const { proven: _, ...queue } = selectionSamples(facts ? [{ labels: {}, facts }] : []);
-  const filters = selectionSamples(
-    [...shownFilters(selections)].map(([filter, facts]) => ({ labels: { filter }, facts })),
-  );
-  return {
-    ...queue,
-    left: facts ? LEFT_REASONS.map(reason => ({ labels: { reason }, value: facts.left[reason] })) : [],
-    filterMessages: filters.messages,
-    filterProven: filters.proven,
-    filterOldestEntered: filters.oldestEntered,
-    filterEntered: filters.entered,
-    ...Object.fromEntries(
-      [...breakdowns].map(([dimension, counts]) => {
-        const [label = ''] = breakdownFamilies[dimension].labels;
-        return [dimension, [...counts].map(([value, count]) => ({ labels: { [label]: value }, value: count }))];
-      }),
-    ),
-    ...kindSamples(kinds),
-    enteredByHost: [...(enteredByHost?.counts ?? [])].map(([host, value]) => ({ labels: { url_host: host }, value })),
-    callbacks: Object.entries(callbacks ?? {}).map(([state, value]) => ({ labels: { state }, value })),
-    oldestInProgress: optionalSample({}, toSeconds(oldestInProgress)),
-    endedCallbacks: Object.entries(endedCallbacks).map(([state, value]) => ({ labels: { state }, value })),
-    foundByRescan: [{ labels: {}, value: foundByRescan }],
-    seriesDropped: [
+  left: counter({
+    name: 'delivery_dlq_left_total',
+    help: 'Messages that a complete walk no longer found in the dead-letter queue, by reason.',
+    labels: ['reason'],
+    values: { reason: LEFT_REASONS },
+    pick(facts) {
+      const left = wholeQueue(facts)?.left;
+      return left && LEFT_REASONS.map(reason => ({ labels: { reason }, value: left[reason] }));
+    },
+  }),
+  ...filterFamilies,
+  foundByRescan: counter({
+    name: 'delivery_dlq_found_by_rescan_total',
+    help: 'Messages found only by a complete walk, although an earlier read of new entries should have listed them.',
+    pick: ({ foundByRescan }) => foundByRescan,
+  }),
+  seriesDropped: gauge({
+    ...seriesDropped,
+    pick: ({ beyondCap, enteredByHost: byHost, kinds: { count, largest } }) => [
       ...[...beyondCap].map(([dimension, value]) => ({
         labels: { family: breakdownFamilies[dimension].name },
         value,
       })),
-      ...optionalSample({ family: families.enteredByHost.name }, enteredByHost?.beyondCap),
-      ...(kinds.count === undefined
-        ? []
-        : [{ labels: { family: groupFamilies.groupMessages.name }, value: kinds.count - kinds.largest.length }]),
+      ...optionalSample({ family: enteredByHost.name }, byHost?.beyondCap),
+      ...optionalSample({ family: groupMessages.name }, count === undefined ? undefined : count - largest.length),
     ],
-  };
-}
+  }),
+} as const;

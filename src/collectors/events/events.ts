@@ -1,39 +1,18 @@
 import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
-import { recordOf } from '../../kit/record.ts';
-import { counter, gauge, type HistogramState, histogram, histogramSamples } from '../../metrics/family.ts';
-import { EVENT_STATES, MESSAGE_OUTCOMES } from '../../model/message.ts';
-import { seriesDropped } from '../cap.ts';
-import {
-  type Collector,
-  defineKind,
-  type Observation,
-  type ObserveContext,
-  optionalSample,
-  PAGES_A_STEP,
-  toSeconds,
-} from '../collector.ts';
+import { type Collector, defineKind, type Observation, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
 import { NO_ROUTES, type Routes } from '../routes.ts';
 import { AGENT_TIME, type ServiceTime } from '../service-time.ts';
 import { DESTINATIONS } from './destinations.ts';
+import { type EventsFacts, eventFamilies } from './families.ts';
 import { MAX_OPEN } from './lifecycle.ts';
-import type { Gauges, Memory } from './memory.ts';
+import type { Memory } from './memory.ts';
 import { type RangeRead, readMore, startRange } from './read.ts';
 import { readingPerDay } from './read-back.ts';
 import { drainChanges, restoreMemory } from './rows.ts';
 import type { Schedule } from './schedule-options.ts';
-import { type ScheduleFacts, scheduleFamilies, scheduleSamples } from './schedules.ts';
 import { foldSweep, nextRange } from './sweep.ts';
 import { foldTail, readFirst, readTail, type TailWalk } from './tail.ts';
-import {
-  BUCKET_BOUNDS,
-  DELIVERY_RESULTS,
-  type DestinationTally,
-  type LogTally,
-  STATUS_CLASSES,
-  type StatusClass,
-  UNTRACKED,
-} from './tally.ts';
 import type { TraceOptions } from './traces.ts';
 
 const options = z.strictObject({
@@ -76,151 +55,15 @@ export interface EventsServices {
   readonly serviceClock?: ServiceTime | undefined;
 }
 
-/** Facts about one account's event log. */
-export interface EventsFacts {
-  readonly gauges: Gauges | undefined;
-  readonly windowMs: number;
-  /** Start of the event counters (ms since the Unix epoch); undefined before the very first read. */
-  readonly since: number | undefined;
-  readonly log: LogTally;
-  readonly destinations: ReadonlyMap<string, DestinationTally>;
-  readonly schedules: ReadonlyMap<string, ScheduleFacts>;
-  readonly beyondCap: number;
-  readonly labelled: { readonly counters: boolean; readonly histograms: boolean };
-}
-
 /** `sweep` is undefined between two ranges. */
 type Walk = { readonly tail: TailWalk } | { readonly sweep: RangeRead | undefined };
-
-/** Attempt series exposed from the start. Others appear with their first attempt. */
-const EXPECTED: Readonly<Record<(typeof DELIVERY_RESULTS)[number], readonly StatusClass[]>> = {
-  success: ['none', '2xx'],
-  error: ['none', '3xx', '4xx', '5xx'],
-};
-
-export const shownResponses = ({ answers }: Pick<DestinationTally, 'answers'>) =>
-  DELIVERY_RESULTS.flatMap(result =>
-    STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || answers[result][each] > 0).map(statusClass => ({
-      result,
-      statusClass,
-      count: answers[result][statusClass],
-    })),
-  );
-
-interface ShownHistogram {
-  readonly destination: string | undefined;
-  readonly state: HistogramState;
-}
-
-/** Returns the histograms of a waiting time: one per destination, or one for the whole log. */
-export const shownWaits = (
-  { labelled, log, destinations }: Pick<EventsFacts, 'labelled' | 'log' | 'destinations'>,
-  wait: 'timeToDeliver' | 'queueWait',
-): ShownHistogram[] =>
-  labelled.histograms
-    ? [...destinations].map(([destination, tally]) => ({ destination, state: tally[wait] }))
-    : [{ destination: undefined, state: log[wait] }];
-
-/** Returns the counts of all destinations together; undefined before the first committed read. */
-export function eventTotals(facts: Pick<EventsFacts, 'destinations'> | undefined) {
-  if (!facts) return undefined;
-  const tallies = [...facts.destinations.values()];
-  const total = (count: (tally: DestinationTally) => number) => tallies.reduce((sum, tally) => sum + count(tally), 0);
-  return {
-    states: recordOf(EVENT_STATES, state => total(({ events }) => events[state])),
-    finished: recordOf(MESSAGE_OUTCOMES, outcome => total(({ finished }) => finished[outcome])),
-  };
-}
 
 export const events = defineKind({
   name: 'events',
   title: 'Events',
   configKey: 'events',
   options,
-  families: {
-    recent: gauge('delivery_events_recent', 'Events of the last events.window by state. unknown: all other states.', [
-      'state',
-    ]),
-    newest: gauge(
-      'delivery_event_log_newest_timestamp_seconds',
-      'Time of the newest event. A log without new events does not prove health: compare this time with the current time.',
-    ),
-    lag: gauge(
-      'delivery_event_log_lag_seconds',
-      'Time from an event to the last read that did not list it yet: the maximum of the last 10 to 20 minutes with new events. 0 if the first read after each event listed it.',
-    ),
-    since: gauge(
-      'delivery_event_log_since_timestamp_seconds',
-      'Time of the first read, kept across restarts. Earlier events are not counted. Never withdrawn.',
-    ),
-    total: counter(
-      'delivery_events_total',
-      'Events by state. Events delayed by more than events.lateSweep are not counted.',
-      ['state', 'destination'],
-    ),
-    finished: counter('delivery_messages_finished_total', 'Ended messages by outcome.', ['outcome', 'destination']),
-    answers: counter(
-      'delivery_attempts_total',
-      'Ended delivery attempts by result and HTTP status class. none: no response, or no status in the log.',
-      ['result', 'status_class', 'destination'],
-    ),
-    timeToDeliver: histogram(
-      'delivery_message_time_to_deliver_seconds',
-      'Time between a message’s due time and its delivery, including retries.',
-      ['destination'],
-    ),
-    queueWait: histogram(
-      'delivery_message_queue_wait_seconds',
-      'Time between a message’s due time and the start of its first attempt.',
-      ['destination'],
-    ),
-    attempt: histogram(
-      'delivery_attempt_duration_seconds',
-      'Time from the start of a delivery attempt to its result.',
-      ['result'],
-    ),
-    attempts: histogram('delivery_message_attempts', 'Attempts per ended message by outcome.', ['outcome']),
-    inFlight: gauge('delivery_messages_in_flight', 'Messages in flight (created but not ended).'),
-    oldestInFlight: gauge(
-      'delivery_oldest_in_flight_timestamp_seconds',
-      'Creation time of the oldest message in flight. Absent if no message is in flight.',
-    ),
-    overdueNow: gauge(
-      'delivery_messages_in_flight_overdue',
-      'Messages in flight that were due more than delivery_on_time_target_seconds ago.',
-    ),
-    overdue: counter(
-      'delivery_messages_overdue_total',
-      'Messages still in flight more than delivery_on_time_target_seconds after they were due. Changing the target does not reset the counter.',
-    ),
-    due: counter(
-      'delivery_messages_due_total',
-      'Messages delivered or failed within delivery_on_time_target_seconds after they were due, and messages that were still in flight then, each counted once.',
-    ),
-    onTime: counter(
-      'delivery_messages_on_time_total',
-      'Messages in delivery_messages_due_total that were delivered within delivery_on_time_target_seconds after they were due.',
-    ),
-    untracked: counter(
-      'delivery_messages_untracked_total',
-      'Messages with an incomplete lifecycle. unknown_start: creation never read; evicted: beyond the limit of 100,000 open messages or of 14 days.',
-      ['reason'],
-    ),
-    gaps: counter(
-      'delivery_event_log_gaps_total',
-      'Gaps in the event log. Events were lost, so the event counters are too low.',
-    ),
-    late: counter(
-      'delivery_event_log_late_total',
-      'Events that the log listed more than events.overlap late. delivery_events_total includes them.',
-    ),
-    duplicates: counter(
-      'delivery_event_log_duplicates_total',
-      'Rows that the log listed more than once within one read. Other counters ignore them.',
-    ),
-    ...scheduleFamilies,
-    seriesDropped,
-  },
+  families: eventFamilies,
   rounds: ({ every, overlap, lateSweep }: EventsOptions) => ({
     tail: {
       every,
@@ -233,58 +76,7 @@ export const events = defineKind({
     }),
   }),
   auxiliary: ['sweep'],
-  lasting: ['since'],
   create: createEvents,
-  samples(facts: EventsFacts) {
-    const { gauges, since, log, destinations, schedules, labelled, beyondCap } = facts;
-    const counted = (value: number) => [{ labels: {}, value }];
-    const time = (ms: number | undefined) => optionalSample({}, toSeconds(ms));
-    const byDestination = <L>(countsOf: (tally: DestinationTally) => readonly { labels: L; value: number }[]) =>
-      [...destinations].flatMap(([name, tally]) => {
-        const destination = labelled.counters ? name : undefined;
-        return countsOf(tally).map(({ labels, value }) => ({ labels: { ...labels, destination }, value }));
-      });
-    const waits = (wait: 'timeToDeliver' | 'queueWait') =>
-      shownWaits(facts, wait).flatMap(({ destination, state }) =>
-        histogramSamples({ destination }, BUCKET_BOUNDS[wait], state),
-      );
-    return {
-      recent: gauges ? EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })) : [],
-      since: time(since),
-      newest: time(gauges?.newest),
-      lag: time(gauges?.lag),
-      total: byDestination(tally => EVENT_STATES.map(state => ({ labels: { state }, value: tally.events[state] }))),
-      finished: byDestination(tally =>
-        MESSAGE_OUTCOMES.map(outcome => ({ labels: { outcome }, value: tally.finished[outcome] })),
-      ),
-      answers: byDestination(tally =>
-        shownResponses(tally).map(({ result, statusClass, count }) => ({
-          labels: { result, status_class: statusClass },
-          value: count,
-        })),
-      ),
-      timeToDeliver: waits('timeToDeliver'),
-      queueWait: waits('queueWait'),
-      attempt: DELIVERY_RESULTS.flatMap(result =>
-        histogramSamples({ result }, BUCKET_BOUNDS.attempt, log.attempt[result]),
-      ),
-      attempts: MESSAGE_OUTCOMES.flatMap(outcome =>
-        histogramSamples({ outcome }, BUCKET_BOUNDS.attempts, log.attempts[outcome]),
-      ),
-      inFlight: optionalSample({}, gauges?.inFlight),
-      oldestInFlight: time(gauges?.oldestInFlight),
-      overdueNow: optionalSample({}, gauges?.overdue),
-      overdue: counted(log.overdue),
-      due: counted(log.due),
-      onTime: counted(log.onTime),
-      untracked: UNTRACKED.map(reason => ({ labels: { reason }, value: log.untracked[reason] })),
-      gaps: counted(log.gaps),
-      late: counted(log.late),
-      duplicates: counted(log.duplicates),
-      ...scheduleSamples(schedules),
-      seriesDropped: labelled.counters ? [{ labels: { family: 'delivery_events_total' }, value: beyondCap }] : [],
-    };
-  },
 });
 
 type Context = ObserveContext<Memory, Walk>;

@@ -1,7 +1,6 @@
 import { hashedId } from '../../kit/hash.ts';
-import { counter, gauge } from '../../metrics/family.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
-import { optionalSample, toSeconds } from '../collector.ts';
+import { familiesOf, optionalSample, toSeconds } from '../collector.ts';
 import type { Routes } from '../routes.ts';
 import { type Allowance, createTimetable, type ScheduleState, type TimeSpan } from './expectations.ts';
 import type { KeptEvent } from './kept-event.ts';
@@ -133,50 +132,50 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
   };
 }
 
-export const scheduleFamilies = {
-  scheduleStarted: gauge(
-    'delivery_schedule_last_started_timestamp_seconds',
-    'Creation time of the latest message of the schedule. Absent before the first one.',
-    ['schedule'],
-  ),
-  scheduleDelivered: gauge(
-    'delivery_schedule_last_delivered_timestamp_seconds',
-    'Time of the latest delivery of the schedule. Absent before the first one.',
-    ['schedule'],
-  ),
-  scheduleFailed: gauge(
-    'delivery_schedule_last_failed_timestamp_seconds',
-    'Time at which the latest message of the schedule failed permanently. Absent before the first one.',
-    ['schedule'],
-  ),
-  scheduleNext: gauge(
-    'delivery_schedule_next_expected_timestamp_seconds',
-    'Next expected start of the schedule after the time up to which the log has been read.',
-    ['schedule'],
-  ),
-  scheduleMissed: counter(
-    'delivery_schedule_missed_total',
-    'Expected starts of the schedule without a message created within grace.',
-    ['schedule'],
-  ),
-  scheduleLate: counter(
-    'delivery_schedule_late_total',
-    'Starts of the schedule without a delivery within endsWithin after the first message’s creation.',
-    ['schedule'],
-  ),
-};
-
-export function scheduleSamples(facts: ReadonlyMap<string, ScheduleFacts>) {
-  const times = (field: 'lastStarted' | 'lastDelivered' | 'lastFailed' | 'next') =>
-    [...facts].flatMap(([schedule, facts]) => optionalSample({ schedule }, toSeconds(facts[field])));
-  const counts = (field: 'missed' | 'late') =>
-    [...facts].map(([schedule, facts]) => ({ labels: { schedule }, value: facts[field] }));
-  return {
-    scheduleStarted: times('lastStarted'),
-    scheduleDelivered: times('lastDelivered'),
-    scheduleFailed: times('lastFailed'),
-    scheduleNext: times('next'),
-    scheduleMissed: counts('missed'),
-    scheduleLate: counts('late'),
-  };
+interface AllScheduleFacts {
+  readonly schedules: ReadonlyMap<string, ScheduleFacts>;
 }
+
+const { gauge, counter } = familiesOf<AllScheduleFacts>();
+
+const perSchedule = ({ schedules }: AllScheduleFacts, numberOf: (facts: ScheduleFacts) => number | undefined) =>
+  [...schedules].flatMap(([schedule, facts]) => optionalSample({ schedule }, numberOf(facts)));
+
+export const scheduleFamilies = {
+  scheduleStarted: gauge({
+    name: 'delivery_schedule_last_started_timestamp_seconds',
+    help: 'Creation time of the latest message of the schedule. Absent before the first one.',
+    labels: ['schedule'],
+    pick: facts => perSchedule(facts, ({ lastStarted }) => toSeconds(lastStarted)),
+  }),
+  scheduleDelivered: gauge({
+    name: 'delivery_schedule_last_delivered_timestamp_seconds',
+    help: 'Time of the latest delivery of the schedule. Absent before the first one.',
+    labels: ['schedule'],
+    pick: facts => perSchedule(facts, ({ lastDelivered }) => toSeconds(lastDelivered)),
+  }),
+  scheduleFailed: gauge({
+    name: 'delivery_schedule_last_failed_timestamp_seconds',
+    help: 'Time at which the latest message of the schedule failed permanently. Absent before the first one.',
+    labels: ['schedule'],
+    pick: facts => perSchedule(facts, ({ lastFailed }) => toSeconds(lastFailed)),
+  }),
+  scheduleNext: gauge({
+    name: 'delivery_schedule_next_expected_timestamp_seconds',
+    help: 'Next expected start of the schedule after the time up to which the log has been read.',
+    labels: ['schedule'],
+    pick: facts => perSchedule(facts, ({ next }) => toSeconds(next)),
+  }),
+  scheduleMissed: counter({
+    name: 'delivery_schedule_missed_total',
+    help: 'Expected starts of the schedule without a message created within grace.',
+    labels: ['schedule'],
+    pick: facts => perSchedule(facts, ({ missed }) => missed),
+  }),
+  scheduleLate: counter({
+    name: 'delivery_schedule_late_total',
+    help: 'Starts of the schedule without a delivery within endsWithin after the first message’s creation.',
+    labels: ['schedule'],
+    pick: facts => perSchedule(facts, ({ late }) => late),
+  }),
+};

@@ -35,8 +35,6 @@ export interface CheckedAccount {
   /** Why the account could not be opened. */
   readonly notOpened?: { readonly reason: string; readonly since: number } | undefined;
   readonly shown: ShownFacts;
-  /** Number of failure callbacks that seem stuck by the default evidence. */
-  readonly suspected: number | undefined;
   readonly meter: Pick<AccountMeter, 'requests' | 'rowsRejected' | 'listsMissing'>;
   readonly budgetRemaining: number | undefined;
   readonly isTokenRejected: boolean | undefined;

@@ -133,10 +133,13 @@ function firstEntry(input: CheckInput, messages: number): Findings {
 }
 
 /** Returns the highest number of stuck failure callbacks, by the default evidence or by one of the rules. */
-function stuck({ suspected = 0, autoCancel }: CheckInput): { number: number; rule: string | undefined } {
+function stuck({ shown, autoCancel }: CheckInput): { number: number; rule: string | undefined } {
   return [...(autoCancel?.candidates ?? [])]
     .map(([rule, number]) => ({ number, rule }))
-    .reduce((a, b) => (b.number > a.number ? b : a), { number: suspected, rule: undefined as string | undefined });
+    .reduce((a, b) => (b.number > a.number ? b : a), {
+      number: shown.dlq?.now?.suspected ?? 0,
+      rule: undefined as string | undefined,
+    });
 }
 
 /** Returns the age of the oldest entry at the last complete walk (ms), and when it exceeded the retention by far; else undefined. */
@@ -239,8 +242,8 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     when: 'failure callbacks have been in progress for longer than all their retries can take, or than an auto-cancel rule allows',
     check(input) {
       const { number, rule } = stuck(input);
-      if (number === 0) return input.suspected === undefined ? UNKNOWN : [];
-      const since = input.shown.dlq?.now?.oldestInProgress;
+      const { suspected, oldestInProgress: since } = input.shown.dlq?.now ?? {};
+      if (number === 0) return suspected === undefined ? UNKNOWN : [];
       const oldest = since === undefined ? '' : `, the oldest for ${durationText((input.now - since) / 1000)}`;
       const by = rule === undefined ? '' : ` according to the rule ${rule}`;
       const text = `${plural(number, 'failure callback seems', 'failure callbacks seem')} stuck${by}${oldest}.`;

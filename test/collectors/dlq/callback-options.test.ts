@@ -18,7 +18,7 @@ it('the collector walks the queue at the interval that rules require, and omits 
   const options = dlq.options.parse({ every: '30s', rescanEvery: '10m' });
   const everyOf = (walkEvery: number | undefined) => {
     const { full, new: look } = createDlq(options, {
-      callbacks: { track: () => false, maxGap: 1000, walkEvery },
+      callbacks: { unreported: [], maxGap: 1000, walkEvery },
     }).rounds;
     return [full?.every, look?.every];
   };

@@ -13,7 +13,10 @@ import { toDlqEntry } from '../../../src/upstream/wire.ts';
 
 const MINUTE = 60_000;
 const START = Date.UTC(2026, 0, 1);
-const OPTIONS: TrackerOptions = { track: ({ queue }) => queue === 'blind', maxGap: 30 * MINUTE };
+const OPTIONS: TrackerOptions = {
+  unreported: [{ match: { queue: { in: ['blind'] } }, except: {} }],
+  maxGap: 30 * MINUTE,
+};
 
 const ID = /^(\S+?)(?:#(\S+))?$/;
 
@@ -317,7 +320,7 @@ function reading({ rows }: Seen, id: string): string | undefined {
   if (runs.size > 1) return undefined;
   const [run] = runs;
   if (run !== undefined) return run.startsWith('in_progress') ? run : undefined;
-  const unreported = mine.find(OPTIONS.track);
+  const unreported = mine.find(({ queue }) => queue === 'blind');
   return unreported && `blind ${unreported.callbackMessageId}`;
 }
 

@@ -12,6 +12,7 @@ import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { fixedToken } from '../../../src/upstream/token.ts';
 import { afterThisTest, createTestClient } from '../../support/client.ts';
+import { samplesBy } from '../../support/samples.ts';
 import { createTestLog, createTestTracer } from '../../support/silent.ts';
 
 const RUNS = 25;
@@ -105,7 +106,7 @@ function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store)
     /** Returns the exposed sizes of the queue and the filter, and the sum of two breakdowns of the queue. */
     gauges(slot: Awaited<ReturnType<typeof boot>>['slot']) {
       const { now } = slot.visible();
-      const samples = now === undefined ? undefined : dlq.samples(now);
+      const samples = now === undefined ? undefined : samplesBy(dlq, now);
       const emails = samples?.filterMessages?.find(({ labels }) => labels.filter === 'emails')?.value;
       return {
         all: samples?.messages?.[0]?.value,
@@ -115,7 +116,7 @@ function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store)
     },
     counters(slot: Awaited<ReturnType<typeof boot>>['slot']) {
       const { committed } = slot.visible();
-      const { entered = [], left = [] } = committed ? dlq.samples(committed) : {};
+      const { entered = [], left = [] } = committed ? samplesBy(dlq, committed) : {};
       return { entered: sum(entered), left: sum(left) };
     },
   };

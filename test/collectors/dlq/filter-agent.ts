@@ -9,6 +9,7 @@ import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { Store } from '../../../src/store/store.ts';
 import { fixedToken } from '../../../src/upstream/token.ts';
 import { createTestClient } from '../../support/client.ts';
+import { samplesBy } from '../../support/samples.ts';
 import { createTestLog, createTestTracer } from '../../support/silent.ts';
 
 interface Options {
@@ -58,7 +59,7 @@ export async function createFilterAgent({
     /** Returns the gauges and counters of the queue or of a filter. Families without a series are omitted. */
     shown(filter?: string) {
       const { now: gauges, committed } = state.visible();
-      const found = { ...(committed && dlq.samples(committed)), ...(gauges && dlq.samples(gauges)) };
+      const found = { ...(committed && samplesBy(dlq, committed)), ...(gauges && samplesBy(dlq, gauges)) };
       const of = (key: keyof typeof found) =>
         found[key]?.find(({ labels }) => filter === undefined || (labels as { filter?: string }).filter === filter)
           ?.value;

@@ -8,6 +8,7 @@ import { createRoutes } from '../../../src/collectors/routes.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { DlqQuery, Reader } from '../../../src/upstream/api.ts';
 import { runs } from '../../support/runs.ts';
+import { samplesBy } from '../../support/samples.ts';
 
 const HOUR = 3_600_000;
 const DAY = 24 * HOUR;
@@ -66,7 +67,7 @@ function createScene({
     service,
     rows,
     facts: () => facts as DlqFacts,
-    samples: () => dlq.samples(facts as DlqFacts),
+    samples: () => samplesBy(dlq, facts as DlqFacts),
     add(letter: Partial<Letter> = {}): string {
       named += 1;
       const whole = { url: 'https://a.example/x', status: 500, error: 'e', at: clock.now, ...letter };

@@ -1,12 +1,10 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { suspectedCallbacks } from '../../../src/auto-cancel/callbacks.ts';
-import { defaultRule } from '../../../src/auto-cancel/options.ts';
-import { minimumSpan, retryWindow } from '../../../src/auto-cancel/stuck-when.ts';
 import { withReader } from '../../../src/collectors/collector.ts';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
 import { type Dialect, type Emulator, startEmulator } from '../../../src/emulator/server.ts';
+import { retriesEndAfter, STUCK_DEFAULTS } from '../../../src/model/callback.ts';
 import { type CollectorState, createCollectorState } from '../../../src/scheduler/board.ts';
 import { createRunner, type RunRound } from '../../../src/scheduler/runner.ts';
 import { openSqliteStore } from '../../../src/store/sqlite.ts';
@@ -14,14 +12,14 @@ import type { Store } from '../../../src/store/store.ts';
 import { afterThisTest, createTestClient, TOKEN } from '../../support/client.ts';
 import { newFolder } from '../../support/folder.ts';
 import { createManualClock } from '../../support/manual-clock.ts';
+import { samplesBy } from '../../support/samples.ts';
 import { createTestLog, createTestTracer } from '../../support/silent.ts';
 
 const MINUTE = 60_000;
 const WALKS = 50;
 const EVERY = 90 * MINUTE;
-const { pastRetryWindow, assumeMaxRetries, assumeTimeout } = defaultRule.stuckWhen;
 /** Time in progress after which a callback is suspected to be stuck (ms). */
-const LONG = Math.max(minimumSpan(defaultRule).ms, pastRetryWindow * retryWindow(assumeMaxRetries, assumeTimeout));
+const LONG = retriesEndAfter({ maxRetries: undefined }, STUCK_DEFAULTS).ms;
 
 /** Creates an agent that can be killed. Only its store survives. */
 async function createAgent(emulator: Emulator) {
@@ -29,7 +27,7 @@ async function createAgent(emulator: Emulator) {
   const clock = { ...createManualClock(), now: () => emulator.clock.now() };
   const { reader } = createTestClient(emulator.url, { clock });
   const collector = createDlq(dlq.options.parse({ rescanEvery: '90m' }), {
-    callbacks: { track: () => false, maxGap: 2 * EVERY },
+    callbacks: { unreported: [], maxGap: 2 * EVERY },
   });
   let store: Store | undefined;
   let run: RunRound;
@@ -136,15 +134,15 @@ it.each<[Partial<Dialect>]>([
     }
     least = Math.min(least, await agent.walk());
     const [now, current] = look();
-    const { tracked, callbacks } = agent.facts() as DlqFacts;
+    const { tracked, callbacks, suspected } = agent.facts() as DlqFacts;
     expect(new Map(tracked?.sightings.map(({ entry, firstSeenAt }) => [entry.id, firstSeenAt]))).toEqual(since);
     for (const { entry, lastSeenAt, snapshots } of tracked?.sightings ?? []) {
       expect([lastSeenAt, snapshots]).toEqual([now, walks - (firstWalk.get(entry.id) ?? 0) + 1]);
     }
-    expect(dlq.samples(agent.facts() as DlqFacts).oldestInProgress).toEqual([
+    expect(samplesBy(dlq, agent.facts() as DlqFacts).oldestInProgress).toEqual([
       { labels: {}, value: Math.min(...since.values()) / 1000 },
     ]);
-    expect(suspectedCallbacks(tracked)).toBe([...since.values()].filter(first => now - first > LONG).length);
+    expect(suspected).toBe([...since.values()].filter(first => now - first > LONG).length);
     expect(callbacks?.in_progress).toBe(dialect.dlqWorkflows === 'included' ? current.length : undefined);
     expect(agent.facts()?.endedCallbacks).toEqual(ends);
     const rows = await agent.rows();
@@ -152,14 +150,14 @@ it.each<[Partial<Dialect>]>([
     emulator.clock.advance(EVERY);
   }
   expect(ended).toBeGreaterThan(3);
-  expect(suspectedCallbacks(agent.facts()?.tracked)).toBeGreaterThan(5);
+  expect(agent.facts()?.suspected).toBeGreaterThan(5);
   expect(killed).toBeGreaterThan(2 * least);
   // The agent is down for longer than the allowed gap, so episodes restart.
   await agent.kill();
   emulator.clock.advance(EVERY + 1);
   await agent.walk();
-  const { tracked } = agent.facts() as DlqFacts;
+  const { tracked, suspected } = agent.facts() as DlqFacts;
   expect(tracked?.sightings.length).toBeGreaterThan(5);
   expect(tracked?.sightings.every(({ snapshots }) => snapshots === 1)).toBe(true);
-  expect(suspectedCallbacks(tracked)).toBe(0);
+  expect(suspected).toBe(0);
 });

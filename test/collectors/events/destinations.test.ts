@@ -12,6 +12,7 @@ import { createDestinationTally } from '../../../src/collectors/events/tally.ts'
 import { createRoutes, NO_ROUTES, UNMATCHED } from '../../../src/collectors/routes.ts';
 import type { DeliveryEvent } from '../../../src/model/message.ts';
 import { runs } from '../../support/runs.ts';
+import { samplesBy } from '../../support/samples.ts';
 import { counted, createAgent, createLog, HOUR, SECOND } from './fake-log.ts';
 
 const WHOLE = ['created', 'active', 'delivered'];
@@ -199,7 +200,7 @@ describe('limit on destinations', () => {
 
 describe('changes of the option destination', () => {
   const labelsOf = (agent: ReturnType<typeof createAgent>) => {
-    const { total = [], finished = [] } = events.samples(agent.shown());
+    const { total = [], finished = [] } = samplesBy(events, agent.shown());
     return [...total, ...finished].map(({ labels }) => JSON.stringify(labels));
   };
 
@@ -237,7 +238,7 @@ describe('changes of the option destination', () => {
     const agent = createAgent(createLog(), { destination: 'host' });
     await agent.round('tail');
     const zero = { labels: { outcome: 'failed', destination: OTHER }, value: 0 };
-    expect(events.samples(agent.shown()).finished).toContainEqual(expect.objectContaining(zero));
+    expect(samplesBy(events, agent.shown()).finished).toContainEqual(expect.objectContaining(zero));
   });
 
   it('the totals of destinations resume when the option is set back to an earlier value', async () => {
@@ -263,7 +264,7 @@ describe('changes of the option destination', () => {
     expect([...destinations.keys()]).toContain(OTHER);
     expect(destinations.get(OTHER)).toMatchObject({ events: { created: 3 }, finished: { delivered: 3 } });
     const family = 'delivery_events_total';
-    expect(events.samples(agent.shown()).seriesDropped).toEqual([{ labels: { family }, value: 3 }]);
+    expect(samplesBy(events, agent.shown()).seriesDropped).toEqual([{ labels: { family }, value: 3 }]);
   });
 });
 

@@ -1,5 +1,5 @@
 import { expect } from 'vitest';
-import type { EventsFacts } from '../../../src/collectors/events/events.ts';
+import type { EventsFacts } from '../../../src/collectors/events/families.ts';
 import { BUCKET_BOUNDS } from '../../../src/collectors/events/tally.ts';
 import type { HistogramState } from '../../../src/metrics/family.ts';
 import { bucketsOf, type TrueEvent, truthOf } from '../../support/event-truth.ts';

@@ -1,4 +1,5 @@
-import { createEvents, type EventsFacts, type EventsServices, events } from '../../../src/collectors/events/events.ts';
+import { createEvents, type EventsServices, events } from '../../../src/collectors/events/events.ts';
+import type { EventsFacts } from '../../../src/collectors/events/families.ts';
 import type { TraceOptions } from '../../../src/collectors/events/traces.ts';
 import type { EventState } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';

@@ -1,6 +1,7 @@
 import { expect, it } from 'vitest';
 import { events } from '../../../src/collectors/events/events.ts';
 import { schedulesOptions } from '../../../src/collectors/events/schedule-options.ts';
+import { samplesBy } from '../../support/samples.ts';
 import { counted, createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
 
 it('counts each message that misses the configured target once, even after the target changes', async () => {
@@ -124,5 +125,5 @@ it('reports the very first read as the start of the counter, even after a restar
   await agent.run(10);
   agent.kill();
   expect(agent.shown().since).toBe(first);
-  expect(events.samples(agent.shown()).since).toEqual([{ labels: {}, value: first / 1000 }]);
+  expect(samplesBy(events, agent.shown()).since).toEqual([{ labels: {}, value: first / 1000 }]);
 });

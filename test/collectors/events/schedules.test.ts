@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { type EventsServices, events } from '../../../src/collectors/events/events.ts';
 import { schedulesOptions } from '../../../src/collectors/events/schedule-options.ts';
 import { createRoutes } from '../../../src/collectors/routes.ts';
+import { samplesBy } from '../../support/samples.ts';
 import { createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
 
 const HALF_HOURLY = {
@@ -277,7 +278,7 @@ it('shows counters of all schedules, but no times of starts and ends, before the
   const scene = await createScene();
   const { agent } = scene;
   const labels = { schedule: 'reports' };
-  expect(events.samples(agent.shown())).toMatchObject({
+  expect(samplesBy(events, agent.shown())).toMatchObject({
     scheduleStarted: [],
     scheduleDelivered: [],
     scheduleFailed: [],

@@ -165,7 +165,7 @@ export const QUEUES: readonly Case[] = [
     'stuck and failed callbacks',
     {
       change(account) {
-        account.suspected = 8;
+        account.dlq.suspected = 8;
         Object.assign(account.dlq, { oldestInProgress: ago(552), callbacks: { success: 10, fail: 5 } });
       },
     },

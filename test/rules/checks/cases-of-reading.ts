@@ -149,7 +149,7 @@ export const READING: readonly Case[] = [
       change(account) {
         rounds(account, failing(true, 'server', 'GET /v2/dlq: status 500'), 'dlq');
         queueOf(account).messages = 9000;
-        account.suspected = 8;
+        account.dlq.suspected = 8;
       },
     },
     ['critical data_stale (dlq) 4 min: Dead letters were last read at 11:56:00 UTC: GET /v2/dlq: status 500.'],

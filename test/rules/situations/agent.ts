@@ -1,8 +1,8 @@
+import { collectorSource } from '../../../src/collectors/collector.ts';
 import { accountPlan, type Collector, collectors, type ShownFacts } from '../../../src/collectors/index.ts';
 import { Config } from '../../../src/config/schema.ts';
 import { Recorder } from '../../../src/history/recorder.ts';
 import { alertingFamilies } from '../../../src/metrics/alerting.ts';
-import type { Source } from '../../../src/metrics/family.ts';
 import { type AccountMeter, createAccountMeter } from '../../../src/metrics/own.ts';
 import type { AutoCancelNumbers } from '../../../src/model/journal.ts';
 import { Alerting, type EvaluatedAccount } from '../../../src/rules/alerting.ts';
@@ -10,7 +10,7 @@ import { checkAccount } from '../../../src/rules/checks/run.ts';
 import { accountStatus, type CollectorState, createCollectorState } from '../../../src/scheduler/board.ts';
 import { fromStored, type StoredRounds, toStored } from '../../../src/scheduler/freshness.ts';
 import { checkInputAt, type StatusSettings, type Viewed } from '../../../src/status/account.ts';
-import { createAccountSource, createSuspectedSource } from '../../../src/status/account-metrics.ts';
+import { createAccountSource } from '../../../src/status/account-metrics.ts';
 import { createSampling } from '../../../src/status/recording.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { Store } from '../../../src/store/store.ts';
@@ -45,31 +45,11 @@ export interface SimulatedClock {
 const config = Config.parse({ accounts: [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: 'x' }] });
 const [settings] = config.accounts as unknown as [StatusSettings];
 
-type Kind = Pick<Collector, 'name' | 'families' | 'auxiliary' | 'lasting' | 'samples' | 'rounds'>;
+type Kind = Pick<Collector, 'name' | 'families' | 'auxiliary' | 'rounds'>;
 const kinds: readonly Kind[] = [
   ...collectors.map(kind => ({ ...kind, rounds: kind.rounds(kind.options.parse({})) })),
   accountPlan,
 ];
-
-/** Exposes the facts of a collector as the agent does. */
-function sourceOf({ families, lasting = [], samples }: Kind, { shown }: CollectorState): Source {
-  const of = (facts: unknown) => (facts === undefined ? {} : samples(facts));
-  return {
-    account: 'a',
-    families: Object.values(families),
-    revision: shown,
-    samples() {
-      const { now, committed } = shown();
-      const [gauges, others] = [of(now), of(committed)];
-      return new Map(
-        Object.entries(families).map(([key, { name, type }]) => {
-          const samples = type === 'gauge' && !lasting.includes(key) ? gauges : others;
-          return [name, samples[key] ?? []];
-        }),
-      );
-    },
-  };
-}
 
 const tracer = { span: (_name: string, _of: object, work: (span: object) => unknown) => work({}), headers: () => ({}) };
 
@@ -126,7 +106,7 @@ export class Agent {
       const state = createCollectorState(which, rounds, config.staleness, clock);
       state.committed(committed?.[collector as keyof Facts]);
       states.set(collector, state);
-      return sourceOf(kind, state);
+      return collectorSource('a', kind, state.shown);
     });
     const history = await Recorder.open({ account: 'a', store, clock, log });
     history.use({ keep: config.store.history.keep, maxBytes: 1e9 });
@@ -145,7 +125,7 @@ export class Agent {
       status,
       plan: () => shown().account?.now,
     });
-    const all = [...sources, createSuspectedSource('a', () => shown().dlq?.now), own];
+    const all = [...sources, own];
     const isTokenKnown = () => isTokenRejected() !== undefined;
     const account = { name: 'a', state: (name: string) => states.get(name), status, shown, isTokenKnown, history };
     const checkInput = () => checkInputAt(viewed, clock.now());

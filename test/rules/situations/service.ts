@@ -8,39 +8,16 @@ import type {
   ScheduleFacts,
   TrackedKey,
 } from '../../../src/collectors/index.ts';
-import type { CallbackFacts } from '../../../src/model/callback.ts';
 import { flowStateOf } from '../../../src/model/flow-state.ts';
-import type { DlqEntry } from '../../../src/model/message.ts';
 import { dlqFacts, eventsFacts, flowControlFacts, selection } from '../../support/shown-facts.ts';
 import { type Input, JUDGED, type Name } from './course.ts';
 
 const SECOND = 1000;
 const MINUTE = 60_000;
 export const START = Date.UTC(2026, 2, 14);
-const DAY = 1440 * MINUTE;
 
 /** Facts of all collectors at one minute. */
 export type Facts = ReturnType<ReturnType<typeof createService>>;
-
-const stuck = (id: string, at: number) => ({
-  entry: { id, callbackState: 'in_progress', labels: [] } as unknown as DlqEntry,
-  firstSeenAt: at - 30 * DAY,
-  lastSeenAt: at,
-  snapshots: 1000,
-  episode: id,
-});
-
-const trackedOf = (number: number | undefined, at: number): CallbackFacts | undefined =>
-  number === undefined
-    ? undefined
-    : {
-        at,
-        walks: 1000,
-        maxGap: DAY,
-        sightings: Array.from({ length: number }, (_, index) => stuck(String(index), at)),
-        isPartial: false,
-        reportsStates: true,
-      };
 
 /** Returns a function that reads the service at a minute. Call it in ascending order of time. */
 export function createService(input: Input) {
@@ -141,7 +118,7 @@ export function createService(input: Input) {
     const dlq: DlqFacts = dlqFacts({
       selections: new Map([['all', queue]]),
       callbacks,
-      tracked: trackedOf(value('suspected') ?? 0, at),
+      suspected: value('suspected') ?? 0,
     });
 
     shown = keys.map(keyOf);

@@ -1,11 +1,12 @@
+import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { suspectedCallbacks } from '../../src/auto-cancel/callbacks.ts';
-import { createDlq, dlq } from '../../src/collectors/dlq/dlq.ts';
-import type { CallbackFacts } from '../../src/model/callback.ts';
-import type { DlqEntry } from '../../src/model/message.ts';
-import { createSuspectedSource } from '../../src/status/account-metrics.ts';
-import type { Reader } from '../../src/upstream/api.ts';
-import { dlqFacts } from '../support/shown-facts.ts';
+import { evaluate } from '../../../src/auto-cancel/evaluate.ts';
+import { detectionRule } from '../../../src/auto-cancel/options.ts';
+import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
+import { isSuspected } from '../../../src/model/callback.ts';
+import type { DlqEntry } from '../../../src/model/message.ts';
+import type { Reader } from '../../../src/upstream/api.ts';
+import { samplesBy } from '../../support/samples.ts';
 
 const HOUR = 3_600_000;
 const START = Date.UTC(2026, 6, 1);
@@ -14,8 +15,8 @@ const LONG = 49 * HOUR;
 
 /** Returns the facts after complete walks at these times. */
 async function factsOf(rows: readonly Partial<DlqEntry>[], times: readonly number[]) {
-  const track = ({ queue }: DlqEntry) => queue === 'blind';
-  const collector = createDlq(dlq.options.parse({}), { callbacks: { track, maxGap: LONG } });
+  const unreported = [{ match: { queue: { in: ['blind'] } }, except: {} }];
+  const collector = createDlq(dlq.options.parse({}), { callbacks: { unreported, maxGap: LONG } });
   const entries = rows.map((row, index) => ({ id: `${index}`, labels: [], ...row }) as unknown as DlqEntry);
   const api = {
     async *dlqPages() {
@@ -41,8 +42,8 @@ async function factsOf(rows: readonly Partial<DlqEntry>[], times: readonly numbe
 /** Returns the number of suspected callbacks and the value of the gauge for the oldest callback in progress. */
 async function valuesOf(rows: readonly Partial<DlqEntry>[], times = [START, START + LONG]) {
   const facts = await factsOf(rows, times);
-  const [oldest] = dlq.samples(facts).oldestInProgress ?? [];
-  return { suspected: suspectedCallbacks(facts.tracked), oldestInProgress: oldest?.value };
+  const { suspected, oldestInProgress } = samplesBy(dlq, facts);
+  return { suspected: suspected[0]?.value, oldestInProgress: oldestInProgress[0]?.value };
 }
 
 const inProgress = { callbackState: 'in_progress' as const };
@@ -65,18 +66,24 @@ it('callbacks are evaluated as of the last walk that listed them', async () => {
   expect((await valuesOf([inProgress], [START])).suspected).toBe(0);
 });
 
-it('the number of suspected callbacks is undefined before the first complete walk', () => {
-  expect(suspectedCallbacks(dlqFacts({}).tracked)).toBeUndefined();
+it('the number of suspected callbacks is undefined before the first complete walk', async () => {
+  expect((await valuesOf([inProgress], [])).suspected).toBeUndefined();
 });
 
-it('the gauge of suspected callbacks has no sample without data, and a new revision after each walk', async () => {
-  let facts: ReturnType<typeof dlqFacts> | undefined;
-  const source = createSuspectedSource('a', () => facts);
-  const family = 'delivery_dlq_failure_callbacks_suspected';
-  const shown = () => [source.revision(), source.samples().get(family)] as const;
-  expect(shown()).toEqual([undefined, []]);
-  facts = await factsOf([inProgress], [START, START + LONG]);
-  expect(shown()).toEqual([facts.tracked as CallbackFacts, [{ labels: {}, value: 1 }]]);
-  facts = dlqFacts({});
-  expect(shown()).toEqual([undefined, []]);
+it('a callback is suspected exactly if an auto-cancel rule with default times would find it stuck', () => {
+  const rule = { ...detectionRule.parse({ match: { url: { prefix: ['https:'] } } }), name: 'default' };
+  const row = { id: '1', labels: [], url: 'https://a.example' } as unknown as DlqEntry;
+  fc.assert(
+    fc.property(
+      fc.constantFrom('in_progress' as const, 'fail' as const, 'unknown' as const, undefined),
+      fc.option(fc.oneof(fc.nat(12), fc.constantFrom(5.5, -1)), { nil: undefined }),
+      fc.oneof(fc.nat(400 * HOUR), fc.integer({ min: 47 * HOUR, max: 50 * HOUR })),
+      (callbackState, maxRetries, seenFor) => {
+        const entry = { ...row, callbackState, maxRetries };
+        const sighting = { entry, firstSeenAt: START, lastSeenAt: START + seenFor, snapshots: 9, episode: 'e' };
+        const seen = { sighting, id: '1', lastEventAt: undefined, askedAt: START + seenFor };
+        expect(isSuspected(sighting)).toBe(evaluate(rule, seen).verdict === 'stuck');
+      },
+    ),
+  );
 });

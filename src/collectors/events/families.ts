@@ -1,0 +1,229 @@
+import { recordOf } from '../../kit/record.ts';
+import { type HistogramState, histogramSamples, type Sample } from '../../metrics/family.ts';
+import { EVENT_STATES, MESSAGE_OUTCOMES } from '../../model/message.ts';
+import { seriesDropped } from '../cap.ts';
+import { familiesOf, toSeconds } from '../collector.ts';
+import type { Gauges } from './memory.ts';
+import { type ScheduleFacts, scheduleFamilies } from './schedules.ts';
+import {
+  BUCKET_BOUNDS,
+  DELIVERY_RESULTS,
+  type DestinationTally,
+  type LogTally,
+  STATUS_CLASSES,
+  type StatusClass,
+  UNTRACKED,
+} from './tally.ts';
+
+/** Facts about one account's event log. */
+export interface EventsFacts {
+  readonly gauges: Gauges | undefined;
+  readonly windowMs: number;
+  /** Start of the event counters (ms since the Unix epoch); undefined before the very first read. */
+  readonly since: number | undefined;
+  readonly log: LogTally;
+  readonly destinations: ReadonlyMap<string, DestinationTally>;
+  readonly schedules: ReadonlyMap<string, ScheduleFacts>;
+  readonly beyondCap: number;
+  readonly labelled: { readonly counters: boolean; readonly histograms: boolean };
+}
+
+/** Attempt series exposed from the start. Others appear with their first attempt. */
+const EXPECTED: Readonly<Record<(typeof DELIVERY_RESULTS)[number], readonly StatusClass[]>> = {
+  success: ['none', '2xx'],
+  error: ['none', '3xx', '4xx', '5xx'],
+};
+
+export const shownResponses = ({ answers }: Pick<DestinationTally, 'answers'>) =>
+  DELIVERY_RESULTS.flatMap(result =>
+    STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || answers[result][each] > 0).map(statusClass => ({
+      result,
+      statusClass,
+      count: answers[result][statusClass],
+    })),
+  );
+
+interface ShownHistogram {
+  readonly destination: string | undefined;
+  readonly state: HistogramState;
+}
+
+/** Returns the histograms of a waiting time: one per destination, or one for the whole log. */
+export const shownWaits = (
+  { labelled, log, destinations }: Pick<EventsFacts, 'labelled' | 'log' | 'destinations'>,
+  wait: 'timeToDeliver' | 'queueWait',
+): ShownHistogram[] =>
+  labelled.histograms
+    ? [...destinations].map(([destination, tally]) => ({ destination, state: tally[wait] }))
+    : [{ destination: undefined, state: log[wait] }];
+
+/** Returns the counts of all destinations together; undefined before the first committed read. */
+export function eventTotals(facts: Pick<EventsFacts, 'destinations'> | undefined) {
+  if (!facts) return undefined;
+  const tallies = [...facts.destinations.values()];
+  const total = (count: (tally: DestinationTally) => number) => tallies.reduce((sum, tally) => sum + count(tally), 0);
+  return {
+    states: recordOf(EVENT_STATES, state => total(({ events }) => events[state])),
+    finished: recordOf(MESSAGE_OUTCOMES, outcome => total(({ finished }) => finished[outcome])),
+  };
+}
+
+const { gauge, counter, histogram } = familiesOf<EventsFacts>();
+
+/** Returns samples by destination, or those of all events together. */
+const perDestination = <L extends string>(
+  { destinations, labelled }: EventsFacts,
+  countsOf: (tally: DestinationTally) => readonly Sample<L>[],
+) =>
+  [...destinations].flatMap(([name, tally]) => {
+    const destination = labelled.counters ? name : undefined;
+    return countsOf(tally).map(({ labels, value }) => ({ labels: { ...labels, destination }, value }));
+  });
+
+const waitSamples = (facts: EventsFacts, wait: 'timeToDeliver' | 'queueWait') =>
+  shownWaits(facts, wait).flatMap(({ destination, state }) =>
+    histogramSamples({ destination }, BUCKET_BOUNDS[wait], state),
+  );
+
+const total = counter({
+  name: 'delivery_events_total',
+  help: 'Events by state. Events delayed by more than events.lateSweep are not counted.',
+  labels: ['state', 'destination'],
+  values: { state: EVENT_STATES },
+  pick: facts =>
+    perDestination(facts, ({ events }) => EVENT_STATES.map(state => ({ labels: { state }, value: events[state] }))),
+});
+
+export const eventFamilies = {
+  recent: gauge({
+    name: 'delivery_events_recent',
+    help: 'Events of the last events.window by state. unknown: all other states.',
+    labels: ['state'],
+    values: { state: EVENT_STATES },
+    pick: ({ gauges }) => gauges && EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })),
+  }),
+  newest: gauge({
+    name: 'delivery_event_log_newest_timestamp_seconds',
+    help: 'Time of the newest event. A log without new events does not prove health: compare this time with the current time.',
+    pick: ({ gauges }) => toSeconds(gauges?.newest),
+  }),
+  lag: gauge({
+    name: 'delivery_event_log_lag_seconds',
+    help: 'Time from an event to the last read that did not list it yet: the maximum of the last 10 to 20 minutes with new events. 0 if the first read after each event listed it.',
+    pick: ({ gauges }) => toSeconds(gauges?.lag),
+  }),
+  since: gauge({
+    name: 'delivery_event_log_since_timestamp_seconds',
+    help: 'Time of the first read, kept across restarts. Earlier events are not counted. Never withdrawn.',
+    isLasting: true,
+    pick: ({ since }) => toSeconds(since),
+  }),
+  total,
+  finished: counter({
+    name: 'delivery_messages_finished_total',
+    help: 'Ended messages by outcome.',
+    labels: ['outcome', 'destination'],
+    values: { outcome: MESSAGE_OUTCOMES },
+    pick: facts =>
+      perDestination(facts, ({ finished }) =>
+        MESSAGE_OUTCOMES.map(outcome => ({ labels: { outcome }, value: finished[outcome] })),
+      ),
+  }),
+  answers: counter({
+    name: 'delivery_attempts_total',
+    help: 'Ended delivery attempts by result and HTTP status class. none: no response, or no status in the log.',
+    labels: ['result', 'status_class', 'destination'],
+    values: { result: DELIVERY_RESULTS, status_class: STATUS_CLASSES },
+    pick: facts =>
+      perDestination(facts, tally =>
+        shownResponses(tally).map(({ result, statusClass, count }) => ({
+          labels: { result, status_class: statusClass },
+          value: count,
+        })),
+      ),
+  }),
+  timeToDeliver: histogram({
+    name: 'delivery_message_time_to_deliver_seconds',
+    help: 'Time between a message’s due time and its delivery, including retries.',
+    labels: ['destination'],
+    pick: facts => waitSamples(facts, 'timeToDeliver'),
+  }),
+  queueWait: histogram({
+    name: 'delivery_message_queue_wait_seconds',
+    help: 'Time between a message’s due time and the start of its first attempt.',
+    labels: ['destination'],
+    pick: facts => waitSamples(facts, 'queueWait'),
+  }),
+  attempt: histogram({
+    name: 'delivery_attempt_duration_seconds',
+    help: 'Time from the start of a delivery attempt to its result.',
+    labels: ['result'],
+    pick: ({ log }) =>
+      DELIVERY_RESULTS.flatMap(result => histogramSamples({ result }, BUCKET_BOUNDS.attempt, log.attempt[result])),
+  }),
+  attempts: histogram({
+    name: 'delivery_message_attempts',
+    help: 'Attempts per ended message by outcome.',
+    labels: ['outcome'],
+    pick: ({ log }) =>
+      MESSAGE_OUTCOMES.flatMap(outcome => histogramSamples({ outcome }, BUCKET_BOUNDS.attempts, log.attempts[outcome])),
+  }),
+  inFlight: gauge({
+    name: 'delivery_messages_in_flight',
+    help: 'Messages in flight (created but not ended).',
+    pick: ({ gauges }) => gauges?.inFlight,
+  }),
+  oldestInFlight: gauge({
+    name: 'delivery_oldest_in_flight_timestamp_seconds',
+    help: 'Creation time of the oldest message in flight. Absent if no message is in flight.',
+    pick: ({ gauges }) => toSeconds(gauges?.oldestInFlight),
+  }),
+  overdueNow: gauge({
+    name: 'delivery_messages_in_flight_overdue',
+    help: 'Messages in flight that were due more than delivery_on_time_target_seconds ago.',
+    pick: ({ gauges }) => gauges?.overdue,
+  }),
+  overdue: counter({
+    name: 'delivery_messages_overdue_total',
+    help: 'Messages still in flight more than delivery_on_time_target_seconds after they were due. Changing the target does not reset the counter.',
+    pick: ({ log }) => log.overdue,
+  }),
+  due: counter({
+    name: 'delivery_messages_due_total',
+    help: 'Messages delivered or failed within delivery_on_time_target_seconds after they were due, and messages that were still in flight then, each counted once.',
+    pick: ({ log }) => log.due,
+  }),
+  onTime: counter({
+    name: 'delivery_messages_on_time_total',
+    help: 'Messages in delivery_messages_due_total that were delivered within delivery_on_time_target_seconds after they were due.',
+    pick: ({ log }) => log.onTime,
+  }),
+  untracked: counter({
+    name: 'delivery_messages_untracked_total',
+    help: 'Messages with an incomplete lifecycle. unknown_start: creation never read; evicted: beyond the limit of 100,000 open messages or of 14 days.',
+    labels: ['reason'],
+    values: { reason: UNTRACKED },
+    pick: ({ log }) => UNTRACKED.map(reason => ({ labels: { reason }, value: log.untracked[reason] })),
+  }),
+  gaps: counter({
+    name: 'delivery_event_log_gaps_total',
+    help: 'Gaps in the event log. Events were lost, so the event counters are too low.',
+    pick: ({ log }) => log.gaps,
+  }),
+  late: counter({
+    name: 'delivery_event_log_late_total',
+    help: 'Events that the log listed more than events.overlap late. delivery_events_total includes them.',
+    pick: ({ log }) => log.late,
+  }),
+  duplicates: counter({
+    name: 'delivery_event_log_duplicates_total',
+    help: 'Rows that the log listed more than once within one read. Other counters ignore them.',
+    pick: ({ log }) => log.duplicates,
+  }),
+  ...scheduleFamilies,
+  seriesDropped: gauge({
+    ...seriesDropped,
+    pick: ({ labelled, beyondCap }) =>
+      labelled.counters ? [{ labels: { family: total.name }, value: beyondCap }] : [],
+  }),
+} as const;
