@@ -3,6 +3,7 @@ import type { LEFT_REASONS } from '../src/collectors/dlq/selection.ts';
 import { autoCancelFamilies } from '../src/metrics/auto-cancel.ts';
 import type { Family } from '../src/metrics/family.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
+import { DLQ_EXPIRING, UNRESOLVED } from '../src/metrics/thresholds.ts';
 import { highestOf, lowestOf, onAccount } from '../src/rules/promql.ts';
 import { ofRow, ofSeries } from './dashboard-links.ts';
 import { STOPPED } from './palette.ts';
@@ -56,7 +57,7 @@ const stats: readonly PanelSpec[] = [
     width: 6,
     unit: 'share',
     queries: each(ACCOUNT_LEGEND, worst(retentionUsed)),
-    thresholds: { warning: 0.6, critical: 0.8 },
+    thresholds: { warning: 0.6, critical: DLQ_EXPIRING },
     noValue: 'none, or unknown',
   },
   {
@@ -268,7 +269,7 @@ const cancels: readonly PanelSpec[] = [
         title: 'Oldest unresolved',
         unit: 'seconds',
         expr: age(oldestUnresolved, ['rule']),
-        thresholds: { warning: 600, critical: 1800, calm: 'text' },
+        thresholds: { warning: 600, critical: UNRESOLVED / 1000, calm: 'text' },
       },
     ],
     sortBy: ['Candidates'],

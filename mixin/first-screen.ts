@@ -1,5 +1,6 @@
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
+import { DLQ_EXPIRING } from '../src/metrics/thresholds.ts';
 import { ofRow, RUNBOOK } from './dashboard-links.ts';
 import { READABLE, SEVERITY, type Words } from './palette.ts';
 import { each, one, type PanelSpec, type RowSpec } from './panel.ts';
@@ -127,7 +128,7 @@ const accounts: PanelSpec = {
       width: 150,
       unit: 'share',
       expr: retentionUsed,
-      thresholds: { warning: 0.6, critical: 0.8 },
+      thresholds: { warning: 0.6, critical: DLQ_EXPIRING },
       bar: { full: 1 },
     },
   ],

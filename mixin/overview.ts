@@ -3,6 +3,7 @@ import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
 import { flowControl } from '../src/collectors/flow-control/flow-control.ts';
 import { objectiveFamilies } from '../src/metrics/objectives.ts';
+import { DLQ_FULL } from '../src/metrics/thresholds.ts';
 import { highestOf } from '../src/rules/promql.ts';
 import { ofRow, ofSeries, TRACES } from './dashboard-links.ts';
 import { endedInLastHour, failing, firstScreen } from './first-screen.ts';
@@ -175,7 +176,7 @@ const destinations: readonly PanelSpec[] = [
 
 const used = (part: string, whole: string) => `${part} / (${whole} > 0)`;
 const limit = (name: string) => highestOf(chosen(accountPlan.families.limit, { limit: name }));
-const SHARE_OF_LIMIT = { thresholds: { warning: 0.8, critical: 0.95 }, bar: { full: 1 } };
+const SHARE_OF_LIMIT = { thresholds: { warning: DLQ_FULL, critical: 0.95 }, bar: { full: 1 } };
 /** It is normal that a key uses its entire limit, so the bar has no thresholds. */
 const IN_USE = { bar: { full: 1 } };
 

@@ -1,7 +1,8 @@
 import type { ShippedRule } from '../src/cli/shipped.ts';
 import { events } from '../src/collectors/events/events.ts';
+import { formatDuration } from '../src/kit/duration.ts';
 import { objectiveFamilies } from '../src/metrics/objectives.ts';
-import { MIN_BAD } from '../src/metrics/thresholds.ts';
+import { BURN_WINDOWS, type BurnWindows, MIN_BAD } from '../src/metrics/thresholds.ts';
 import { highestOf, type Matchers, type QueriedFamily, series } from '../src/rules/promql.ts';
 import { placeholder } from './placeholder.ts';
 
@@ -10,16 +11,16 @@ const onTime = { name: 'delivery_messages_on_time_total', labels: [] } as const;
 const { finished } = events.families;
 
 const BUDGET = 'delivery_budget:ratio';
-const WINDOWS = ['1h', '6h', '3d'] as const;
-type Window = (typeof WINDOWS)[number];
-const badIn = (window: Window) => `delivery_bad:ratio${window}`;
+const [hour, sixHours] = BURN_WINDOWS.fast;
+const threeDays = BURN_WINDOWS.slow[1];
+const badIn = (window: string) => `delivery_bad:ratio${window}`;
 
 /** Sums over processes: only the leader counts, and its successor continues the counters. */
-const risen = <L extends string>(family: QueriedFamily<L>, window: Window, where: Matchers<L> = {}) =>
+const risen = <L extends string>(family: QueriedFamily<L>, window: string, where: Matchers<L> = {}) =>
   `sum by (cluster, namespace, job, account) (increase(${series(family, where)}[${window}]))`;
 
 /** Returns the share of bad messages in a window; absent for fewer than `MIN_BAD` bad messages. */
-const shares = (window: Window): readonly ShippedRule[] => [
+const shares = (window: string): readonly ShippedRule[] => [
   {
     record: badIn(window),
     labels: { objective: 'delivered' },
@@ -32,7 +33,10 @@ const shares = (window: Window): readonly ShippedRule[] => [
   },
 ];
 
-const burns = (window: Window, times: number) => `${badIn(window)} > ${times} * ${BUDGET}`;
+const windows = [hour, sixHours, threeDays].map(({ long }) => formatDuration(long));
+
+const burns = ({ times }: BurnWindows, { long }: Pick<BurnWindows, 'long'>) =>
+  `${badIn(formatDuration(long))} > ${times} * ${BUDGET}`;
 
 const alert = (name: string, severity: string, expr: string, summary: string): ShippedRule => ({
   alert: name,
@@ -47,17 +51,17 @@ const alert = (name: string, severity: string, expr: string, summary: string): S
 /** Optional rules on error budgets, for teams that keep their objectives in Prometheus. The factors are for a window of 30 days. */
 export const sloRules: readonly ShippedRule[] = [
   { record: BUDGET, expr: `1 - ${highestOf(series(objectiveFamilies.ratio), objectiveFamilies.ratio.labels)}` },
-  ...WINDOWS.flatMap(shares),
+  ...windows.flatMap(shares),
   alert(
     'DeliverySloFastBurn',
     'critical',
-    `${burns('1h', 14.4)}\nor ${burns('6h', 6)} and ${burns('1h', 6)}`,
+    `${burns(hour, hour)}\nor ${burns(sixHours, sixHours)} and ${burns(sixHours, hour)}`,
     '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} miss the objective {{ $labels.objective }}, which spends its error budget within days.',
   ),
   alert(
     'DeliverySloSlowBurn',
     'warning',
-    `${burns('3d', 1)} and ${burns('6h', 1)}`,
+    `${burns(threeDays, threeDays)} and ${burns(threeDays, sixHours)}`,
     '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} miss the objective {{ $labels.objective }}, more than it allows.',
   ),
 ];

@@ -6,7 +6,7 @@ import { version } from '../src/kit/version.ts';
 import { withPart } from './generated-part.ts';
 import { publicNames } from './names.ts';
 import { exposureTable, openApi, routesTable } from './openapi.ts';
-import { problemsReference } from './problems.ts';
+import { problemsReference, runbooks } from './problems.ts';
 import { stagesTable } from './stages.ts';
 
 /**
@@ -90,6 +90,7 @@ const files: Readonly<Record<string, string>> = {
   'docs/api.md': withPart('docs/api.md', 'routes', routesTable()),
   'docs/operate.md': withPart('docs/operate.md', 'routes', exposureTable()),
   'docs/problems.md': problemsReference(),
+  ...runbooks(),
   ...generatedFiles(),
 };
 const isCheck = process.argv.includes('--check');

@@ -1,12 +1,16 @@
 import { formatDuration } from '../src/kit/duration.ts';
+import { BLIND_FOR, DLQ_AT_ONCE } from '../src/metrics/thresholds.ts';
 import { AGENT_CHECKS } from '../src/rules/checks/agent.ts';
-import type { Check } from '../src/rules/checks/check.ts';
 import { ACCOUNT_CHECKS } from '../src/rules/checks/run.ts';
+import { growthText, longText, share } from '../src/rules/checks/words.ts';
+import { withPart } from './generated-part.ts';
+
+const CHECKS = [...ACCOUNT_CHECKS, ...AGENT_CHECKS];
 
 const timeOf = (ms: number) => (ms === 0 ? '0s' : formatDuration(ms));
 
-function tableOf(checks: readonly Omit<Check<never>, 'check'>[]): string {
-  const rows = checks.map(({ kind, severity, when, alert, isOff, for: pending, keepFiringFor }) => {
+function table(): string {
+  const rows = CHECKS.map(({ kind, severity, when, alert, isOff, for: pending, keepFiringFor }) => {
     const times = `${timeOf(pending)}, ${timeOf(keepFiringFor)}`;
     return `| \`${kind}\` | ${severity} | ${when} | [${alert}](runbooks/${alert}.md) | ${times} | ${isOff ? 'off' : ''} |`;
   });
@@ -33,8 +37,24 @@ export const problemsReference = () =>
     'Problems are sorted by severity, then by age. `critical`: act now; `warning`: act today; `info`: no action. Checks use the last 90 minutes of the [history](store.md#history), and hourly values of up to three days; each sentence states the period that it covers. A window of more than 90 minutes starts with the first sample of an hour, so it is up to an hour longer. Error budgets are evaluated once the history covers the shorter window. Missing data is never evaluated; nor are values from before a wall clock change, and gaps of more than 2.5 minutes in which a counter was reset or a queue may have had another size. Stale or withdrawn data is only reported as such. If an account cannot be read, only this problem is listed, not its consequences. *Largest kind in the queue* is the largest [kind](dead-letters.md#kinds) among all dead letters, old and new: it may not be the one that grows.',
     'A problem is listed as soon as a check finds it; its alert, if it is sent, waits until the problem has lasted for `for`. It stays listed, with its last sentence, for `keepFiringFor` after the last finding, but not while its check has no data. Each problem has one start for page, API, report and notifications: the beginning of its cause, such as the last successful read, if the data shows it, otherwise the first finding. The start is stored, whether alerts are sent or not. [`delivery_problem`](metrics.md#problems) exposes the problems that have lasted for `for`. A problem that returns after its end is a new one, with a new start.',
     '## Kinds',
-    'A message is overdue `objectives.onTimeWithin` after it was due. *By a fifth (20–50)* means by more than a fifth of the earlier number; this threshold is at least 20 and at most 50 messages. If several checks of one kind find the same subject, the first is shown. *times* lists `for` and `keepFiringFor` of the [alert](#as-alerts).',
-    tableOf([...ACCOUNT_CHECKS, ...AGENT_CHECKS]),
+    `A message is overdue \`objectives.onTimeWithin\` after it was due. *By ${growthText(DLQ_AT_ONCE)}* means by more than ${share(DLQ_AT_ONCE.share)} of the earlier number; this threshold is at least ${DLQ_AT_ONCE.fewest} and at most ${DLQ_AT_ONCE.many} messages. If several checks of one kind find the same subject, the first is shown. *times* lists \`for\` and \`keepFiringFor\` of the [alert](#as-alerts).`,
+    table(),
     '## As alerts',
-    'With `alerts.enabled`, the agent [sends](alerts.md#built-in-alerts) an alert for each kind and subject. Its labels are `alertname`, `account` (absent for the agent), `kind`, `severity` and, if the kind has several, `subject`. *off* kinds are sent only if `alerts.builtin.enable` lists them; other kinds, if their severity is at least `alerts.builtin.severity`. A finding of lower severity than that of its kind, as in the first two minutes of stale data, is shown, but does not fire an alert.',
+    `With \`alerts.enabled\`, the agent [sends](alerts.md#built-in-alerts) an alert for each kind and subject. Its labels are \`alertname\`, \`account\` (absent for the agent), \`kind\`, \`severity\` and, if the kind has several, \`subject\`. *off* kinds are sent only if \`alerts.builtin.enable\` lists them; other kinds, if their severity is at least \`alerts.builtin.severity\`. A finding of lower severity than that of its kind, as in the first ${longText(BLIND_FOR)} of stale data, is shown, but does not fire an alert.`,
   ].join('\n\n')}\n`;
+
+const runbookOf = (alert: string) => `docs/runbooks/${alert}.md`;
+
+/** Returns the runbooks with the conditions of their kinds of problems, and the list of all kinds. */
+export function runbooks(): Readonly<Record<string, string>> {
+  const conditions = [...Map.groupBy(CHECKS, ({ alert }) => alert)].map(([alert, checks]) => {
+    const lines = checks.map(({ kind, severity, when, for: pending }) => {
+      const lasting = pending === 0 ? '' : `, for ${longText(pending)}`;
+      return `- \`${kind}\` (${severity}${lasting}): ${when}.`;
+    });
+    return [runbookOf(alert), withPart(runbookOf(alert), 'conditions', lines.join('\n'))];
+  });
+  const kinds = new Set(CHECKS.map(({ kind, alert }) => `- \`${kind}\`: [${alert}](${alert}.md)`));
+  const problem = runbookOf('DeliveryProblem');
+  return { ...Object.fromEntries(conditions), [problem]: withPart(problem, 'kinds', [...kinds].sort().join('\n')) };
+}

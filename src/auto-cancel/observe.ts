@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { OBSERVED_FOR } from '../metrics/thresholds.ts';
 import type { CallbackFacts } from '../model/callback.ts';
 import type { JournalEntry, JournalTarget, PlanOutcome } from '../model/journal.ts';
 import type { Store } from '../store/store.ts';
@@ -7,8 +8,6 @@ import { parseRow } from './brake.ts';
 import type { Contexts, ContextsDeps } from './context.ts';
 import { callbackStateOf, rereadEntry } from './look-up.ts';
 
-/** How long a planned callback is observed (ms). */
-const OBSERVED_FOR = 48 * 3_600_000;
 /** Row with the start of the last walk that found each open plan in progress (ms since the Unix epoch), by action. */
 const SEEN = 'auto-cancel/plans-seen';
 const seenRow = z.array(z.tuple([z.string(), z.number()]));

@@ -1,4 +1,6 @@
+import { longText } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';
+import { OBSERVED_FOR } from '../metrics/thresholds.ts';
 import type { FinalOutcome, JournalEntry, PlanOutcome } from '../model/journal.ts';
 import { STAGES } from './stages.ts';
 
@@ -16,7 +18,7 @@ export const ENDED: Readonly<Record<FinalOutcome | PlanOutcome, string>> = {
   unknown_final: 'it is unknown whether the service cancelled it',
   success: 'it ended by itself with success',
   failed: 'it ended by itself with failure',
-  in_progress: 'it was still in progress two days later',
+  in_progress: `it was still in progress ${longText(OBSERVED_FOR)} later`,
   unknown: 'it is unknown how it would have ended',
 };
 

@@ -46,6 +46,20 @@ export function durationText(seconds: number, units = 2): string {
   return parts.join(' ');
 }
 
+const LONG_UNITS = [
+  ['day', 86_400_000],
+  ['hour', 3_600_000],
+  ['minute', MINUTE],
+  ['second', 1000],
+] as const;
+
+/** Formats milliseconds exactly, in the largest unit without a fraction, for documents: `15 minutes`. */
+export function longText(ms: number): string {
+  const [unit, size] = LONG_UNITS.find(([, size]) => ms % size === 0) ?? ['ms', 1];
+  const number = ms / size;
+  return `${number} ${unit}${number === 1 || unit === 'ms' ? '' : 's'}`;
+}
+
 /** Formats a time and its limit (s), with more units if they would look equal. */
 export function durationTexts(time: number, limit: number): readonly [time: string, limit: string] {
   const texts = (units: number) => [durationText(time, units), durationText(limit, units)] as const;

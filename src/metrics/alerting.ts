@@ -1,5 +1,7 @@
+import { longText } from '../kit/duration.ts';
 import { counter, gauge, type Sample, type Source } from './family.ts';
 import { createCounter } from './own.ts';
+import { ENDED_FOR, MAX_ALERTS } from './thresholds.ts';
 
 const alerts = gauge(
   'delivery_watch_alerts',
@@ -15,7 +17,7 @@ const notifications = counter(
 
 const problem = gauge(
   'delivery_problem',
-  'Problems that built-in checks find, sent as alerts or not: 1 once a problem has lasted for the `for` of its check, 0 for ten minutes after its end. Beyond 100 subjects of a kind, __other__ stands for the rest.',
+  `Problems that built-in checks find, sent as alerts or not: 1 once a problem has lasted for the \`for\` of its check, 0 for ${longText(ENDED_FOR)} after its end. Beyond ${MAX_ALERTS} subjects of a kind, __other__ stands for the rest.`,
   ['kind', 'severity', 'subject'],
 );
 

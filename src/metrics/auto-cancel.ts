@@ -1,5 +1,7 @@
+import { longText } from '../kit/duration.ts';
 import { type AutoCancelNumbers, PLAN_OUTCOMES } from '../model/journal.ts';
 import { counter, type Family, gauge, type Sample } from './family.ts';
+import { OBSERVED_FOR } from './thresholds.ts';
 
 /** Families about auto-cancel, exposed unless `autoCancel.mode` is off. */
 export const autoCancelFamilies = {
@@ -15,7 +17,7 @@ export const autoCancelFamilies = {
   ),
   plannedOutcomes: counter(
     'delivery_auto_cancel_planned_outcomes_total',
-    'Planned callbacks by what became of them, each counted once. success, failed: ended by itself; in_progress: still in progress two days after the plan, when observation ends; unknown: end not seen, or cancelled.',
+    `Planned callbacks by what became of them, each counted once. success, failed: ended by itself; in_progress: still in progress ${longText(OBSERVED_FOR)} after the plan, when observation ends; unknown: end not seen, or cancelled.`,
     ['rule', 'outcome'],
   ),
   skipped: counter(

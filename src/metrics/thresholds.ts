@@ -1,6 +1,12 @@
+import { MINUTE } from '../kit/duration.ts';
+
 /**
- * Limits of the checks. Shares are from 0 to 1, times in seconds.
+ * Thresholds of the checks. Shares are from 0 to 1, times in milliseconds. The conditions in docs/problems.md and in the runbooks
+ * contain the same values, as do Prometheus rules and dashboards.
  */
+
+const HOUR = 60 * MINUTE;
+const DAY = 24 * HOUR;
 
 /** Minimum number of bad messages that are reported, regardless of their share. */
 export const MIN_BAD = 10;
@@ -8,9 +14,9 @@ export const MIN_BAD = 10;
 /** Burn rates: multiples of the rate that would spend the error budget in exactly 30 days. */
 export const BURN_RATES = [14.4, 6, 3, 1] as const;
 export type BurnRate = (typeof BURN_RATES)[number];
-export const MONTH = 30 * 86_400;
+export const MONTH = 30 * DAY;
 /**
- * Burn rate at which an error budget burns too fast in both of two windows (s). The long window shows that the burn is significant,
+ * Burn rate at which an error budget burns too fast in both of two windows. The long window shows that the burn is significant,
  * the short one that it continues.
  */
 export interface BurnWindows {
@@ -20,25 +26,28 @@ export interface BurnWindows {
 }
 export const BURN_WINDOWS = {
   fast: [
-    { times: 14.4, long: 3600, short: 300 },
-    { times: 6, long: 21_600, short: 1800 },
+    { times: 14.4, long: HOUR, short: 5 * MINUTE },
+    { times: 6, long: 6 * HOUR, short: 30 * MINUTE },
   ],
   slow: [
-    { times: 3, long: 86_400, short: 7200 },
-    { times: 1, long: 259_200, short: 21_600 },
+    { times: 3, long: DAY, short: 2 * HOUR },
+    { times: 1, long: 3 * DAY, short: 6 * HOUR },
   ],
 } as const satisfies Readonly<Record<string, readonly BurnWindows[]>>;
 /** Share of bad messages at which an objective counts as missed, however lax the objective is. */
 export const MAX_BAD_RATIO = 0.9;
 
-/** Limit for the share of attempts that lead to a retry. It applies only if there are more than `fewest` attempts. */
-export const RETRIES = { share: 0.25, fewest: 40 } as const;
+/** Time in which no message ends although at least `MIN_BAD` become overdue. */
+export const NOTHING_ENDED = 30 * MINUTE;
 
-/**
- * Limits for a destination: failed attempts within 15 minutes that must be exceeded, if fewer succeeded, and failed messages within
- * a day, if none was delivered.
- */
-export const DESTINATION = { attempts: 10, messages: 5 } as const;
+/** Limit for the share of attempts within `over` that lead to a retry. It applies only if there are more than `fewest` attempts. */
+export const RETRIES = { share: 0.25, fewest: 40, over: 15 * MINUTE } as const;
+
+/** Limits for a destination: failed attempts that must be exceeded, if fewer succeeded, and failed messages, if none was delivered. */
+export const DESTINATION = {
+  attempts: { more: 10, over: 15 * MINUTE },
+  messages: { fewest: 5, over: DAY },
+} as const;
 
 /** An increase must exceed `share` times the earlier number; this limit is at least `fewest` and at most `many`. */
 export interface Growth {
@@ -59,8 +68,8 @@ export const DLQ_FULL = 0.8;
 export const DLQ_EXPIRING = 0.8;
 /** Age of an entry, in multiples of the retention, that shows that the configured retention is too short. */
 export const RETENTION_EXCEEDED = 1.1;
-/** Limit for failed failure callbacks per successful one: a fifth of all finished callbacks. A few failures are normal. */
-export const CALLBACKS_FAILED = 0.25;
+/** Limit for the share of finished failure callbacks that failed. A few failures are normal. */
+export const CALLBACKS_FAILED = 0.2;
 
 /**
  * Growth of a waitlist within an hour: the minimum of the last third exceeds the maximum of the first third, so that a burst
@@ -68,18 +77,39 @@ export const CALLBACKS_FAILED = 0.25;
  */
 export const BACKLOG_TREND = { fewest: 50, growth: { share: 0.5, fewest: 25, many: 100 } satisfies Growth } as const;
 
-/** Limits for requests that got 429 within 15 minutes: more than `share` of all requests, and at least `fewest`. */
+/** Time for which the waitlist of an unpaused key must not change. */
+export const WAITLIST_UNCHANGED = 30 * MINUTE;
+
+/** Window of the checks of requests and notifications. */
+export const RECENT_REQUESTS = 15 * MINUTE;
+/** Limits for requests that got 429: more than `share` of all requests, and at least `fewest`. */
 export const RATE_LIMITED = { share: 0.1, fewest: 5 } as const;
-/** Minimum number of responses without a list in 15 minutes that is reported. One or two may come from an intermediary. */
+/** Minimum number of responses without a list that is reported. One or two may come from an intermediary. */
 export const LISTS_MISSING = 3;
-/** Share of the day's requests reserved for auto-cancel, and share of the remaining day for which the other requests must suffice. */
-export const REQUESTS_KEPT = 0.1;
+/** Share of the remaining day for which the other requests must suffice. */
 export const REQUESTS_LAST = 0.25;
-/** Age of the newest event at which the log counts as lagging while messages are moving (s). */
-export const LOG_BEHIND = 900;
-/** Difference between the clocks of the service and the agent that is reported (s). */
-export const CLOCK_SKEW = 10;
-/** Time without data after which an account counts as blind (s). With default intervals this precedes any withdrawal of data. */
-export const BLIND_FOR = 120;
-/** Age at which a cancel without a known outcome is reported (s). */
-export const UNRESOLVED = 1800;
+/** Intervals of complete walks for which a temporary error of a filter is not reported. */
+export const FILTER_WALKS = 1.5;
+/** Age of the newest event at which the log counts as lagging while messages are moving. */
+export const LOG_BEHIND = 15 * MINUTE;
+/** Age of the newest event, and its multiple of the average time between two events, at which the log may be lagging. */
+export const LOG_SLOW = { age: 2 * MINUTE, intervals: 10 } as const;
+/** Difference between the clocks of the service and the agent that is reported. */
+export const CLOCK_SKEW = 10_000;
+/** Time without data after which an account counts as blind. With default intervals this precedes any withdrawal of data. */
+export const BLIND_FOR = 2 * MINUTE;
+/** Maximum number of alerts per rule or kind and account, including recently resolved ones. Limits memory use and stored rows. */
+export const MAX_ALERTS = 100;
+/** Time for which an ended problem is exposed as 0, so that `last_over_time` contains the end. */
+export const ENDED_FOR = 10 * MINUTE;
+
+/** Time after which observation of a planned callback ends. */
+export const OBSERVED_FOR = 2 * DAY;
+/** Age at which a cancel without a known outcome is reported. */
+export const UNRESOLVED = 30 * MINUTE;
+
+/**
+ * Missed or late starts of a schedule within an hour: the minimum that is reported if the schedule has started or delivered again
+ * since, and the normal share of late starts, caused by retries.
+ */
+export const STARTS = { fewest: 2, usuallyLate: 0.1 } as const;

@@ -1,6 +1,7 @@
 import { OTHER } from '../collectors/index.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
+import { MAX_ALERTS } from '../metrics/thresholds.ts';
 import type { CheckKind } from '../model/check-kind.ts';
 import { fingerprintOf, type Labels } from '../notify/notice.ts';
 import type { AccountAlerts } from './account-alerts.ts';
@@ -44,9 +45,6 @@ const withoutEmpty = (labels: Labels) =>
   Object.values(labels).includes('')
     ? Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== ''))
     : labels;
-
-/** Maximum number of alerts per rule and account, including recently resolved ones. Limits memory use and stored rows. */
-export const MAX_ALERTS = 100;
 
 type Candidate = Pick<Alert, 'labels' | 'annotations' | 'value' | 'omitted'> & ActiveSeries;
 

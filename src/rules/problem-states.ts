@@ -1,6 +1,6 @@
-import { MINUTE } from '../kit/duration.ts';
 import { alertingFamilies } from '../metrics/alerting.ts';
 import type { Sample, Source } from '../metrics/family.ts';
+import { ENDED_FOR } from '../metrics/thresholds.ts';
 import type { CheckKind, CheckSeverity } from '../model/check-kind.ts';
 import type { Alert, Evaluated } from './alert.ts';
 
@@ -27,9 +27,6 @@ export function toProblemState({ kind, labels, annotations, state }: Alert): rea
   const { summary: text = '' } = annotations;
   return [{ kind, severity: severity as CheckSeverity, subject, startsAt: state.startsAt, text, isFiring, isClear }];
 }
-
-/** Time for which an ended problem is exposed as 0 (ms), so that `last_over_time` contains the end. */
-const ENDED_FOR = 10 * MINUTE;
 
 /** Returns the source of `delivery_problem`. `account`: undefined for the agent. */
 export function problemsSource(account: string | undefined, current: () => Evaluated, now: () => number): Source {

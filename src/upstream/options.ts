@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
 import { httpUrl } from '../kit/http-url.ts';
 import { type Env, Secret, secret } from '../kit/secret.ts';
-import { LABEL_NAME } from '../kit/text.ts';
+import { LABEL_NAME, percent } from '../kit/text.ts';
 import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits } from '../model/account.ts';
 
 const REGION = '{region}';
@@ -76,7 +76,7 @@ export const upstreamOptions = z.strictObject({
 export type UpstreamOptions = z.output<typeof upstreamOptions>;
 
 /** Share of a day's requests that only actions may use. */
-const KEPT_FOR_ACTIONS = 0.1;
+export const KEPT_FOR_ACTIONS = 0.1;
 
 export function maxForReading({ requestsPerDay }: { readonly requestsPerDay: number }): number {
   return Math.max(1, Math.floor(requestsPerDay * (1 - KEPT_FOR_ACTIONS)));
@@ -96,7 +96,7 @@ const budgetOptions = z.strictObject({
     .min(1)
     .default(200_000)
     .describe(
-      'Maximum number of requests per UTC day, with a tenth reserved for auto-cancel. The request rate is lowered so that the budget lasts all day.',
+      `Maximum number of requests per UTC day, with ${percent(KEPT_FOR_ACTIONS)} reserved for auto-cancel. The request rate is lowered so that the budget lasts all day.`,
     ),
 });
 

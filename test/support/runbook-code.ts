@@ -3,6 +3,7 @@ import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { accountPlan, collectors, LABEL_VALUES } from '../../src/collectors/index.ts';
 import { configJsonSchema, type JsonSchema, withoutNull } from '../../src/config/json-schema.ts';
+import { CHECK_SEVERITIES } from '../../src/model/check-kind.ts';
 import { BREAKERS } from '../../src/model/journal.ts';
 import { BUILTIN_KINDS } from '../../src/rules/checks/alerts.ts';
 import { REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
@@ -37,6 +38,7 @@ const WORDS: ReadonlySet<string> = new Set([
   ...rounds,
   ...Object.keys(accountPlan.rounds),
   ...BUILTIN_KINDS.map(({ kind }) => kind),
+  ...CHECK_SEVERITIES,
   ...[...LABEL_VALUES.values()].flatMap(labels => Object.values(labels).flatMap(values => values ?? [])),
   ...[...knownSeries.values()].flat(),
   // The scrape job, the status page, and a reason for failed rounds.

@@ -1,14 +1,15 @@
 import { MINUTE } from '../../kit/duration.ts';
 import type { NotificationCount } from '../../metrics/alerting.ts';
+import { RECENT_REQUESTS } from '../../metrics/thresholds.ts';
 import type { AccountStatus } from '../../model/status.ts';
 import { type Check, defineCheck, UNKNOWN } from './check.ts';
-import { plural } from './words.ts';
+import { inLast, plural } from './words.ts';
 
 export interface AgentInput {
   /** Times are in milliseconds since the Unix epoch. */
   readonly now: number;
   readonly statuses: readonly AccountStatus[];
-  /** Counts of the last 15 minutes, or since the agent started. */
+  /** Counts within `RECENT_REQUESTS`, or since the agent started. */
   readonly notifications: readonly NotificationCount[];
   /** Start of an outage of the shared database; undefined while the database responds. */
   readonly databaseAway?: number | undefined;
@@ -55,13 +56,13 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
   defineCheck('notifications_failing', 'DeliveryOutputFailing', {
     severity: 'critical',
     for: 10 * MINUTE,
-    when: 'all notifications to a receiver failed in the last 15 minutes',
+    when: `all notifications to a receiver failed ${inLast(RECENT_REQUESTS)}`,
     check: ({ notifications }) =>
       [...Map.groupBy(notifications, ({ notifier }) => notifier)].flatMap(([subject, counts]) => {
         const total = (...which: readonly string[]) =>
           counts.reduce((sum, { outcome, count }) => (which.includes(outcome) ? sum + count : sum), 0);
         const [sent, failed] = [total('sent'), total('failed')];
-        const text = `${plural(failed, 'notification')} to ${subject} failed in the last 15 minutes, and none was delivered.`;
+        const text = `${plural(failed, 'notification')} to ${subject} failed ${inLast(RECENT_REQUESTS)}, and none was delivered.`;
         // Without any attempt, as after a restart, an earlier failure may persist.
         if (sent + failed === 0) return { subject, isUnknown: true as const };
         return sent > 0 ? [] : { subject, text };

@@ -1,17 +1,17 @@
 import { MINUTE } from '../../kit/duration.ts';
 import { UNRESOLVED } from '../../metrics/thresholds.ts';
 import { type AccountCheck, defineCheck } from './check.ts';
-import { durationText } from './words.ts';
+import { durationText, longText } from './words.ts';
 
 export const AUTO_CANCEL: readonly AccountCheck[] = [
   defineCheck('cancel_unresolved', 'DeliveryAutoCancelUnresolved', {
     severity: 'critical',
     for: 5 * MINUTE,
-    when: 'a cancel started more than 30 minutes ago and its outcome is unknown',
+    when: `a cancel started more than ${longText(UNRESOLVED)} ago and its outcome is unknown`,
     check: ({ autoCancel, now }) =>
       [...(autoCancel?.unresolved ?? [])].flatMap(([subject, since]) => {
-        const age = (now - since) / 1000;
-        const text = `A cancel by the rule ${subject} has had no known outcome for ${durationText(age)}.`;
+        const age = now - since;
+        const text = `A cancel by the rule ${subject} has had no known outcome for ${durationText(age / 1000)}.`;
         return age > UNRESOLVED ? { subject, since, text } : [];
       }),
   }),

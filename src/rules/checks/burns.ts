@@ -79,7 +79,7 @@ const overdueTotal = ({ shown }: CheckInput) => shown.events?.committed?.log.ove
 
 /** Returns the hourly counter `OVERDUE_PAUSED` with the messages since its last hourly value. */
 export function overduePausedTotal(input: CheckInput): number {
-  const last = input.recent(OVERDUE_PAUSED, 1000 * BURN_WINDOWS.slow[1].long).at(-1);
+  const last = input.recent(OVERDUE_PAUSED, BURN_WINDOWS.slow[1].long).at(-1);
   if (!last) return 0;
   const over = input.now - last.at;
   const late = input.changes.rise(overdue.name, overdueTotal(input), over)?.by ?? 0;
@@ -118,7 +118,7 @@ const objectiveOf = ({ settings: { objectives } }: CheckInput, bad: Bad) =>
  * share of the budget.
  */
 function burnLimit(input: CheckInput, bad: Bad, times: BurnRate): number {
-  const window = input.settings.objectives.window / 1000;
+  const { window } = input.settings.objectives;
   return Math.min(Math.max((times * window) / MONTH, 1) * (1 - objectiveOf(input, bad)), MAX_BAD_RATIO);
 }
 
@@ -128,12 +128,12 @@ function burnLimit(input: CheckInput, bad: Bad, times: BurnRate): number {
  */
 function burns(input: CheckInput, bad: Bad, { times, long, short }: BurnWindows) {
   const limit = burnLimit(input, bad, times);
-  const end = ended(input, bad, 1000 * short);
-  if (!end || !covers(end, 1000 * short)) return 'unknown';
+  const end = ended(input, bad, short);
+  if (!end || !covers(end, short)) return 'unknown';
   if (end.ratio <= limit) return 'none';
-  const whole = ended(input, bad, 1000 * long);
+  const whole = ended(input, bad, long);
   if (!whole) return 'unknown';
-  if (whole.bad < MIN_BAD || whole.ratio <= limit) return covers(whole, 1000 * long) ? 'none' : 'unknown';
+  if (whole.bad < MIN_BAD || whole.ratio <= limit) return covers(whole, long) ? 'none' : 'unknown';
   return { ...whole, allowed: 1 - objectiveOf(input, bad) };
 }
 

@@ -22,7 +22,7 @@ import {
   toAgentTime,
   UNKNOWN,
 } from './check.ts';
-import { clockTime, count, durationText, plural, share, within } from './words.ts';
+import { clockTime, count, durationText, growthText, longText, plural, share, within } from './words.ts';
 
 const defineCheck = checksOf('dlq');
 
@@ -44,8 +44,8 @@ function largestKind(input: CheckInput): string {
   return `; largest kind in the queue: ${status} from ${place} (${count(messages)}${all === undefined ? '' : ` of ${count(all)}`})`;
 }
 
-/** Window of the size before a growth (minutes). A queue that a job drains every hour reaches its maximum within this window. */
-const BEFORE = { from: 90, to: 10 } as const;
+/** Window of the size before a growth. A queue that a job drains every hour reaches its maximum within this window. */
+const BEFORE = { from: 90 * MINUTE, to: 10 * MINUTE } as const;
 /** Time for which a size must last to count. */
 const SETTLED_FOR = 15 * MINUTE;
 /** Hourly series: the highest size in the last hour that lasted for `SETTLED_FOR`. */
@@ -57,7 +57,7 @@ const settledAt = (points: readonly Point[], at: number) => min(between(points, 
 
 /** Returns the highest settled size of a part of the last 75 minutes; undefined if it is unknown. */
 export function highestSettled({ recent }: Pick<CheckInput, 'recent'>, from: number, to: number): number | undefined {
-  const points = recent(dlqFamilies.messages.name, BEFORE.from * MINUTE);
+  const points = recent(dlqFamilies.messages.name, BEFORE.from);
   const sizes = between(points, from, to).flatMap(({ at }) => settledAt(points, at) ?? []);
   return sizes.length === 0 ? undefined : Math.max(...sizes);
 }
@@ -105,10 +105,10 @@ interface Settled {
  */
 function growth(input: CheckInput, messages: number): Grown {
   const { recent, now } = input;
-  const points = recent(dlqFamilies.messages.name, BEFORE.from * MINUTE);
+  const points = recent(dlqFamilies.messages.name, BEFORE.from);
   const [first] = points;
   if (!first || now - first.at < MINUTE) return 'unknown';
-  const earlier = points.filter(({ at }) => at <= now - BEFORE.to * MINUTE);
+  const earlier = points.filter(({ at }) => at <= now - BEFORE.to);
   const high = (earlier.length > 0 ? earlier : [first]).reduce((a, b) => (b.value >= a.value ? b : a));
   if (isMoreBy(DLQ_AT_ONCE, messages, high.value)) {
     return { by: messages - high.value, overSeconds: (now - high.at) / 1000 };
@@ -156,7 +156,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
   defineCheck('dlq_growing', 'DeliveryDlqGrowing', {
     for: 2 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: 'the queue exceeds its maximum in the 80 minutes that ended ten minutes ago by a fifth (20–50 messages); or it has reached that maximum, and grew by 35 % (25–100) or 100 % (4–100) compared with its maximum between four hours and one hour ago, or with its last known size; or it exceeds the latter, and grew by 100 % (10–200) in six hours. In the last two cases, sizes count only if they lasted for 15 minutes',
+    when: `the queue exceeds its maximum in the ${longText(BEFORE.from - BEFORE.to)} that ended ${longText(BEFORE.to)} ago by ${growthText(DLQ_AT_ONCE)}; or it has reached that maximum, and grew by ${DLQ_BY_THE_HOUR.map(growthText).join(' or ')} compared with its maximum between four hours and one hour ago, or with its last known size; or it exceeds the latter, and grew by ${growthText(DLQ_BY_SIX_HOURS)} in six hours. In the last two cases, sizes count only if they lasted for ${longText(SETTLED_FOR)}`,
     check(input) {
       const { messages, counted } = queueOf(input);
       const grown = messages === undefined ? 'unknown' : growth(input, messages);
@@ -172,7 +172,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
   defineCheck('dlq_expiring', 'DeliveryDlqExpiringSoon', {
     severity: 'critical',
     for: 15 * MINUTE,
-    when: 'the longest-queued message has used 80 % of the retention but not 110 %, and so far, at least as many messages have been removed as have expired',
+    when: `the longest-queued message has used ${share(DLQ_EXPIRING)} of the retention but not ${share(RETENTION_EXCEEDED)}, and so far, at least as many messages have been removed as have expired`,
     check(input) {
       const { serviceNow: now, retention } = input;
       if (exceededRetention(input)) return [];
@@ -189,7 +189,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
   }),
   defineCheck('retention_too_short', 'DeliveryDlqExpiringSoon', {
     for: 15 * MINUTE,
-    when: 'at the last complete walk, the longest-queued message had been queued for more than 1.1 times the retention',
+    when: `at the last complete walk, the longest-queued message had been queued for more than ${RETENTION_EXCEEDED} times the retention`,
     check(input) {
       const exceeded = exceededRetention(input);
       if (!exceeded) return [];
@@ -225,7 +225,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
   defineCheck('dlq_nearly_full', 'DeliveryDlqExpiringSoon', {
     for: 15 * MINUTE,
     readsSize: true,
-    when: 'the queue contains more than 80 % of the messages that the plan allows',
+    when: `the queue contains more than ${share(DLQ_FULL)} of the messages that the plan allows`,
     check(input) {
       const { maxDeadLetters: most } = input;
       const { messages } = queueOf(input);
@@ -254,11 +254,11 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     severity: 'info',
     for: 30 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: 'more than a fifth of the failure callbacks that ended have failed',
+    when: `more than ${share(CALLBACKS_FAILED)} of the failure callbacks that ended have failed`,
     check({ shown: { dlq } }) {
       const callbacks = dlq?.now?.callbacks;
       const [failed, succeeded] = [callbacks?.fail ?? 0, callbacks?.success ?? 0];
-      if (failed === 0 || failed <= CALLBACKS_FAILED * succeeded) return [];
+      if (failed === 0 || failed <= CALLBACKS_FAILED * (failed + succeeded)) return [];
       return `${count(failed)} of the ${count(failed + succeeded)} failure callbacks that ended failed: their workflows were not notified.`;
     },
   }),

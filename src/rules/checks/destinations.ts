@@ -6,12 +6,11 @@ import { DESTINATION } from '../../metrics/thresholds.ts';
 import type { CheckInput } from './account.ts';
 import { countedPart } from './burns.ts';
 import { type AccountCheck, type CheckOutcome, checksOf, covers, type Findings, UNKNOWN } from './check.ts';
-import { count, within } from './words.ts';
+import { count, inLast, within } from './words.ts';
 
 const defineCheck = checksOf('events');
 
-const DAY = 24 * HOUR;
-const ATTEMPTS_OVER = 15 * MINUTE;
+const { attempts, messages } = DESTINATION;
 
 export const attemptsOf = (state: 'error' | 'delivered', destination: string) =>
   seriesName(eventFamilies.total.name, { state, destination });
@@ -24,20 +23,20 @@ export const destinationsOf = (facts: EventsFacts | undefined) =>
 
 /** Windows have values only of destinations that fail. */
 function failing(input: CheckInput): Findings {
-  const part = countedPart(input, ATTEMPTS_OVER);
+  const part = countedPart(input, attempts.over);
   if (part === undefined) return UNKNOWN;
   const { rise } = input.changes;
   return destinationsOf(input.shown.events?.committed).flatMap(([subject, { events, finished }]): CheckOutcome | [] => {
     const errors = rise(attemptsOf('error', subject), events.error, part);
     const successes = rise(attemptsOf('delivered', subject), events.delivered, part)?.by ?? 0;
-    if (errors && errors.by > Math.max(successes, DESTINATION.attempts)) {
+    if (errors && errors.by > Math.max(successes, attempts.more)) {
       const text = `${count(errors.by)} delivery attempts to ${subject} failed ${within(errors.overSeconds)}, and ${count(successes)} succeeded.`;
       return { subject, text };
     }
-    const failed = rise(messagesOf('failed', subject), finished.failed, DAY);
-    const delivered = rise(messagesOf('delivered', subject), finished.delivered, DAY);
-    if (!failed || failed.by < DESTINATION.messages || delivered?.by !== 0) return [];
-    if (!covers(delivered, DAY) && finished.delivered > 0) return [];
+    const failed = rise(messagesOf('failed', subject), finished.failed, messages.over);
+    const delivered = rise(messagesOf('delivered', subject), finished.delivered, messages.over);
+    if (!failed || failed.by < messages.fewest || delivered?.by !== 0) return [];
+    if (!covers(delivered, messages.over) && finished.delivered > 0) return [];
     return {
       subject,
       text: `${count(failed.by)} messages to ${subject} failed ${within(failed.overSeconds)}, and none was delivered.`,
@@ -50,7 +49,7 @@ export const FAILING_DESTINATIONS: readonly AccountCheck[] = [
     for: 5 * MINUTE,
     // Intervals between retries grow, so a pause between attempts does not mean recovery.
     keepFiringFor: HOUR,
-    when: 'more than 10 delivery attempts to a destination failed in the last 15 minutes, and fewer succeeded; or at least five messages to it failed in the last day, and none was delivered; only if `collect.events.destination` is set',
+    when: `more than ${attempts.more} delivery attempts to a destination failed ${inLast(attempts.over)}, and fewer succeeded; or at least ${messages.fewest} messages to it failed ${inLast(messages.over)}, and none was delivered; only if \`collect.events.destination\` is set`,
     check: failing,
   }),
 ];

@@ -3,10 +3,10 @@ import { between, max, min, upTo } from '../../history/points.ts';
 import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MINUTE } from '../../kit/duration.ts';
-import { BACKLOG_TREND } from '../../metrics/thresholds.ts';
+import { BACKLOG_TREND, WAITLIST_UNCHANGED } from '../../metrics/thresholds.ts';
 import type { CheckInput } from './account.ts';
 import { type AccountCheck, checksOf, type Finding, intervalOf, isMoreBy, KEEP_FIRING_FOR } from './check.ts';
-import { count, durationText, plural } from './words.ts';
+import { count, durationText, growthText, longText, plural } from './words.ts';
 
 const defineCheck = checksOf('flow_control');
 
@@ -76,7 +76,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('waitlist_growing', 'DeliveryFlowControlBacklogGrowing', {
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: 'in the last hour, the waitlist’s minimum in the last third is at least 50, and exceeds its maximum in the first third by half (25–100); its maximum in the last third is not below that in the second third',
+    when: `in the last hour, the waitlist’s minimum in the last third is at least ${BACKLOG_TREND.fewest}, and exceeds its maximum in the first third by ${growthText(BACKLOG_TREND.growth)}; its maximum in the last third is not below that in the second third`,
     check: eachKey((input, row) => {
       const grown = !row.paused && trend(input, row);
       if (typeof grown !== 'object') return grown;
@@ -86,15 +86,15 @@ export const WAITLISTS: readonly AccountCheck[] = [
   }),
   defineCheck('waitlist_stalled', 'DeliveryWaitlistStalled', {
     for: 10 * MINUTE,
-    when: 'the waitlist of an unpaused key has not changed for 30 minutes, although its rate limit is not reached; not checked if keys are read less often than every 10 minutes',
+    when: `the waitlist of an unpaused key has not changed for ${longText(WAITLIST_UNCHANGED)}, although its rate limit is not reached; not checked if keys are read less often than every ${longText(WAITLIST_UNCHANGED / READS)}`,
     check: eachKey((input, row) => {
-      if (row.state === 'paused' || row.state === 'rate_limited' || readsTake(input) > 30 * MINUTE) return false;
-      const points = input.recent(waitlistOf(row.key), 30 * MINUTE);
+      if (row.state === 'paused' || row.state === 'rate_limited' || readsTake(input) > WAITLIST_UNCHANGED) return false;
+      const points = input.recent(waitlistOf(row.key), WAITLIST_UNCHANGED);
       if (points.some(({ value }) => value !== row.waiting)) return false;
       const [first] = points;
       const hasGap = points.some(({ at }, index) => (points[index + 1]?.at ?? input.now) - at > MAX_GAP);
-      if (!first || hasGap || input.now - first.at < 29 * MINUTE) return 'unknown';
-      const text = `Key ${row.key}: ${plural(row.waiting, 'message')} waiting, unchanged for 30 min or more${limitsOf(row)}.`;
+      if (!first || hasGap || input.now - first.at < WAITLIST_UNCHANGED - MINUTE) return 'unknown';
+      const text = `Key ${row.key}: ${plural(row.waiting, 'message')} waiting, unchanged for ${durationText(WAITLIST_UNCHANGED / 1000)} or more${limitsOf(row)}.`;
       return { since: first.at, text };
     }),
   }),

@@ -2,13 +2,13 @@ import { dlqFamilies, eventFamilies } from '../../collectors/index.ts';
 import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MINUTE } from '../../kit/duration.ts';
-import { LOG_BEHIND, MIN_BAD, RETRIES } from '../../metrics/thresholds.ts';
+import { BURN_WINDOWS, LOG_BEHIND, LOG_SLOW, MIN_BAD, NOTHING_ENDED, RETRIES } from '../../metrics/thresholds.ts';
 import { EVENT_STATES, type EventState } from '../../model/message.ts';
 import type { CheckInput } from './account.ts';
 import { arePausesUnknown, type BurnPace, burnOf, countedPart, ended, hasBurntFast } from './burns.ts';
 import { type AccountCheck, checksOf, covers, type Findings, KEEP_FIRING_FOR, toAgentTime, UNKNOWN } from './check.ts';
 import { waitlistOf } from './flow-control.ts';
-import { count, durationText, period, plural, share, within } from './words.ts';
+import { count, durationText, inLast, longText, period, plural, share, within } from './words.ts';
 
 const defineCheck = checksOf('events');
 
@@ -50,20 +50,20 @@ function late(input: CheckInput): Findings {
 /** Whether new dead letters or changing waitlists show that messages are being processed. */
 function isMoving({ shown: { dlq }, keys, changes, recent }: CheckInput): boolean {
   const counted = dlq?.committed?.selections.get('all');
-  const entered = changes.rise(dlqFamilies.entered.name, counted?.entered, LOG_BEHIND * 1000);
+  const entered = changes.rise(dlqFamilies.entered.name, counted?.entered, LOG_BEHIND);
   const waits = keys.some(({ key, waitlistSize: now }) =>
-    recent(waitlistOf(key), 15 * MINUTE).some(({ value }) => now !== undefined && value !== now),
+    recent(waitlistOf(key), LOG_BEHIND).some(({ value }) => now !== undefined && value !== now),
   );
   return (entered?.by ?? 0) > 0 || waits;
 }
 
 const newestEvent = (input: CheckInput) => toAgentTime(input, input.shown.events?.now?.gauges?.newest);
 
-/** Returns the age (s) of the newest event at the last read, so that a long interval between reads does not count as a lag. */
+/** Returns the age (ms) of the newest event at the last read, so that a long interval between reads does not count as a lag. */
 function lagOf(input: CheckInput): number | undefined {
   const tail = input.rounds.find(({ collector, round }) => collector === 'events' && round === 'tail');
   const newest = newestEvent(input);
-  return tail?.dataAt === undefined || newest === undefined ? undefined : (tail.dataAt - newest) / 1000;
+  return tail?.dataAt === undefined || newest === undefined ? undefined : tail.dataAt - newest;
 }
 
 /** Whether the log has stopped: its newest event is old, although messages are moving. */
@@ -71,10 +71,6 @@ function hasStopped(input: CheckInput): boolean {
   const lag = lagOf(input);
   return lag !== undefined && lag > LOG_BEHIND && isMoving(input);
 }
-
-const FIRST_LAG = 120;
-/** Minimum lag in multiples of the average time between two events. */
-const USUAL_TIMES = 10;
 
 const riseOf = ({ events, changes }: CheckInput, state: EventState, over: number) =>
   changes.rise(seriesName(total.name, { state }), events?.states[state] ?? 0, over);
@@ -94,18 +90,27 @@ const KEEP_BURNING_FOR = 10 * MINUTE;
 /** Durations of both checks of a log that is behind. */
 const LOG_STALE = { for: 5 * MINUTE } as const;
 
+/** Describes when an error budget burns at a pace. */
+const burnText = (pace: BurnPace) =>
+  BURN_WINDOWS[pace]
+    .map(
+      ({ times, long, short }) =>
+        `${times === 1 ? '' : `${times} times `}what \`objectives.delivered\` allows, both ${inLast(long)} and ${inLast(short)}`,
+    )
+    .join('; or ');
+
 export const MESSAGES: readonly AccountCheck[] = [
   defineCheck('messages_failing', 'DeliveryErrorBudgetFastBurn', {
     severity: 'critical',
     for: 2 * MINUTE,
     keepFiringFor: KEEP_BURNING_FOR,
-    when: 'the share of failed messages exceeds 14.4 times what `objectives.delivered` allows, in both the last hour and its last five minutes; or six times, in both the last six hours and their last 30 minutes; at least 10 messages failed in the longer window',
+    when: `the share of failed messages exceeds ${burnText('fast')}; at least ${MIN_BAD} messages failed in the longer window`,
     check: failing('fast'),
   }),
   defineCheck('messages_failing_slowly', 'DeliveryErrorBudgetSlowBurn', {
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: 'the share of failed messages exceeds three times what `objectives.delivered` allows, in both the last day and its last two hours; or exceeds what it allows, in both the last three days and their last six hours; at least 10 messages failed in the longer window; unknown within six hours after `messages_failing`',
+    when: `the share of failed messages exceeds ${burnText('slow')}; at least ${MIN_BAD} messages failed in the longer window; unknown within six hours after \`messages_failing\``,
     check: failing('slow'),
   }),
   defineCheck('messages_late', 'DeliveryMessagesLate', {
@@ -119,13 +124,13 @@ export const MESSAGES: readonly AccountCheck[] = [
   defineCheck('deliveries_stalled', 'DeliveryMessagesLate', {
     severity: 'critical',
     for: 10 * MINUTE,
-    when: 'in the last 30 minutes, at least 10 messages, not counting those on paused keys, became overdue and no message was delivered or failed; unknown if fewer became overdue but at least 10 still are, the event log has stopped, or pauses of keys cannot be read',
+    when: `${inLast(NOTHING_ENDED)}, at least ${MIN_BAD} messages, not counting those on paused keys, became overdue and no message was delivered or failed; unknown if fewer became overdue but at least ${MIN_BAD} still are, the event log has stopped, or pauses of keys cannot be read`,
     check: input => {
       if (hasStopped(input)) return UNKNOWN;
-      const found = ended(input, 'overdue', 30 * MINUTE);
+      const found = ended(input, 'overdue', NOTHING_ENDED);
       if (found && found.all > 0) return [];
       // A shorter history proves nothing: often no message ends within it.
-      if (!found || found.overSeconds < 29 * 60) return UNKNOWN;
+      if (!found || 1000 * found.overSeconds < NOTHING_ENDED - MINUTE) return UNKNOWN;
       if (found.bad < MIN_BAD) return hanging(input) < MIN_BAD ? [] : UNKNOWN;
       if (arePausesUnknown(input)) return UNKNOWN;
       return `${count(found.bad)} messages became overdue ${within(found.overSeconds)}${besidePaused(found.paused)}, and none was delivered or failed.`;
@@ -135,38 +140,38 @@ export const MESSAGES: readonly AccountCheck[] = [
     severity: 'info',
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: 'of more than 40 delivery attempts in the last 15 minutes, more than a quarter led to a retry',
+    when: `of more than ${RETRIES.fewest} delivery attempts ${inLast(RETRIES.over)}, more than ${share(RETRIES.share)} led to a retry`,
     check: input => {
-      const part = countedPart(input, 15 * MINUTE);
+      const part = countedPart(input, RETRIES.over);
       if (part === undefined) return UNKNOWN;
       const [retries, attempts] = [riseOf(input, 'retry', part), riseOf(input, 'active', part)];
       if (!retries || !attempts) return UNKNOWN;
       if (attempts.by <= RETRIES.fewest || retries.by <= RETRIES.share * attempts.by)
-        return covers(attempts, 15 * MINUTE) ? [] : UNKNOWN;
+        return covers(attempts, RETRIES.over) ? [] : UNKNOWN;
       return `${count(retries.by)} of the ${count(attempts.by)} delivery attempts ${within(attempts.overSeconds)} led to a retry (${share(retries.by / attempts.by)}).`;
     },
   }),
   defineCheck('event_log_behind', 'DeliveryEventLogStale', {
     ...LOG_STALE,
-    when: 'the newest event was more than 15 minutes old at the last read, although dead letters arrive or waitlists change',
+    when: `the newest event was more than ${longText(LOG_BEHIND)} old at the last read, although dead letters arrive or waitlists change`,
     check: input => {
       const [lag, newest] = [lagOf(input), newestEvent(input)];
       if (lag === undefined) return newest === undefined ? [] : UNKNOWN;
       if (!hasStopped(input)) return [];
-      const text = `The event log is ${durationText(lag)} behind, although messages are moving: message counts are outdated.`;
+      const text = `The event log is ${durationText(lag / 1000)} behind, although messages are moving: message counts are outdated.`;
       return { since: newest, text };
     },
   }),
   defineCheck('event_log_behind', 'DeliveryEventLogStale', {
     ...LOG_STALE,
     severity: 'info',
-    when: 'messages are in flight, and at the last read, the newest event was older than both two minutes and ten times the average interval between events',
+    when: `messages are in flight, and at the last read, the newest event was older than both ${longText(LOG_SLOW.age)} and ${LOG_SLOW.intervals} times the average interval between events`,
     check: input => {
       const inFlight = input.shown.events?.now?.gauges?.inFlight ?? 0;
       const [lag, lately] = [lagOf(input), eventsOfHour(input)];
       if (lag === undefined || !lately || lately.by === 0 || inFlight === 0) return [];
-      if (lag <= Math.max(FIRST_LAG, (USUAL_TIMES * lately.overSeconds) / lately.by)) return [];
-      const text = `The event log is ${durationText(lag)} behind, although it had ${count(lately.by)} events ${within(lately.overSeconds)}.`;
+      if (lag <= Math.max(LOG_SLOW.age, (LOG_SLOW.intervals * 1000 * lately.overSeconds) / lately.by)) return [];
+      const text = `The event log is ${durationText(lag / 1000)} behind, although it had ${count(lately.by)} events ${within(lately.overSeconds)}.`;
       return { since: newestEvent(input), text };
     },
   }),

@@ -7,12 +7,14 @@ import { type KeptCounter, ownFamilies } from '../../metrics/own.ts';
 import {
   BLIND_FOR,
   CLOCK_SKEW,
+  FILTER_WALKS,
   LISTS_MISSING,
   RATE_LIMITED,
-  REQUESTS_KEPT,
+  RECENT_REQUESTS,
   REQUESTS_LAST,
 } from '../../metrics/thresholds.ts';
 import { serviceErrorIn } from '../../upstream/errors.ts';
+import { KEPT_FOR_ACTIONS } from '../../upstream/options.ts';
 import type { CheckInput } from './account.ts';
 import {
   type AccountCheck,
@@ -27,9 +29,7 @@ import {
   type Unknown,
 } from './check.ts';
 import type { CheckedRound } from './rounds.ts';
-import { clockTime, count, durationText, plural, share } from './words.ts';
-
-const QUARTER = 15 * MINUTE;
+import { clockTime, count, durationText, inLast, longText, plural, share } from './words.ts';
 
 const isAuxiliary = ({ collector, round }: CheckedRound) => !isDeciding(collector, round);
 
@@ -147,19 +147,19 @@ function staleData(input: CheckInput, kind: 'data_stale' | 'data_withdrawn', sta
     const gone = kind === 'data_withdrawn' && since !== undefined ? ' and are no longer shown' : '';
     const reason = why === undefined ? '' : `: ${why}`;
     const text = `${collectorTitle(collector)} ${read}${gone}${reason}.`;
-    return { subject: collector, since, warningFor: BLIND_FOR * 1000, text, retryAt: retryOf(rounds, now) };
+    return { subject: collector, since, warningFor: BLIND_FOR, text, retryAt: retryOf(rounds, now) };
   });
   return [...found, ...unread(input), ...unknownFor(withdrawn)];
 }
 
 /**
- * Returns a counter's increase in the last 15 minutes for each value of a label. `isCovered`: this process counted for all of that
+ * Returns a counter's increase within `RECENT_REQUESTS` for each value of a label. `isCovered`: this process counted for all of that
  * time; `isAll`: it counted nothing before.
  */
 function risen<L extends string>({ changes }: CheckInput, family: Family<L>, counter: KeptCounter<L>, label: L) {
   return [...counter.totalsBy(label)].map(([value, total]) => {
-    const rise = changes.riseInProcess(seriesName(family.name, { [label]: value }), total, QUARTER);
-    return { value, ...rise, isCovered: covers(rise, QUARTER), isAll: rise.by === total };
+    const rise = changes.riseInProcess(seriesName(family.name, { [label]: value }), total, RECENT_REQUESTS);
+    return { value, ...rise, isCovered: covers(rise, RECENT_REQUESTS), isAll: rise.by === total };
   });
 }
 
@@ -225,7 +225,7 @@ export const READING: readonly AccountCheck[] = [
   }),
   defineCheck('service_unavailable', 'DeliveryBlind', {
     ...BLIND,
-    when: 'all collectors fail, at least one with a 5xx response, timeout or network error, and data is stale; `warning` for the first two minutes',
+    when: `all collectors fail, at least one with a 5xx response, timeout or network error, and data is stale; \`warning\` for the first ${longText(BLIND_FOR)}`,
     check(input) {
       const { now } = input;
       if (input.isTokenRejected === true) return UNKNOWN;
@@ -238,7 +238,7 @@ export const READING: readonly AccountCheck[] = [
       const lasts = since === undefined ? 0 : now - since;
       const unread = lasts < 1000 ? '' : `: nothing has been read for ${durationText(lasts / 1000)}`;
       const text = `${outageText(failed)}${unread}; ${shownDataText(input)}.`;
-      return { since, warningFor: BLIND_FOR * 1000, text, retryAt: retryOf(polled(input), now) };
+      return { since, warningFor: BLIND_FOR, text, retryAt: retryOf(polled(input), now) };
     },
   }),
   defineCheck('data_withdrawn', 'DeliveryBlind', {
@@ -248,7 +248,7 @@ export const READING: readonly AccountCheck[] = [
   }),
   defineCheck('data_stale', 'DeliveryBlind', {
     ...BLIND,
-    when: 'the data of a collector is stale (`staleness.markAfter`; `warning` for the first two minutes), or the account could not be opened',
+    when: `the data of a collector is stale (\`staleness.markAfter\`; \`warning\` for the first ${longText(BLIND_FOR)}), or the account could not be opened`,
     check(input) {
       const { notOpened } = input;
       if (!notOpened) return staleData(input, 'data_stale', 'stale');
@@ -280,7 +280,7 @@ export const READING: readonly AccountCheck[] = [
   defineCheck('rate_limited', 'DeliveryReadingThrottled', {
     for: 10 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: 'more than 10 % of the requests in the last 15 minutes, and at least 5, got status 429',
+    when: `more than ${share(RATE_LIMITED.share)} of the requests ${inLast(RECENT_REQUESTS)}, and at least ${RATE_LIMITED.fewest}, got status 429`,
     check(input) {
       const outcomes = risen(input, ownFamilies.requests, input.meter.requests, 'outcome');
       const limited = outcomes.find(({ value }) => value === 'rate_limited');
@@ -295,31 +295,31 @@ export const READING: readonly AccountCheck[] = [
   }),
   defineCheck('budget_low', 'DeliveryReadingThrottled', {
     for: 15 * MINUTE,
-    when: 'the requests left of `budget.requestsPerDay`, excluding the tenth for auto-cancel, are fewer than a quarter of an even share for the rest of the UTC day',
+    when: `the requests left of \`budget.requestsPerDay\`, excluding the ${share(KEPT_FOR_ACTIONS)} for auto-cancel, are fewer than ${share(REQUESTS_LAST)} of an even share for the rest of the UTC day`,
     check({ budgetRemaining: left, settings, now }) {
       const { requestsPerDay: all } = settings.budget;
       if (left === undefined) return UNKNOWN;
       const dayLeft = 1 - (now % 86_400_000) / 86_400_000;
-      if (all === 0 || left / all - REQUESTS_KEPT >= REQUESTS_LAST * dayLeft) return [];
+      if (all === 0 || left / all - KEPT_FOR_ACTIONS >= REQUESTS_LAST * dayLeft) return [];
       return `Only ${count(left)} of today’s ${count(all)} requests are left until 00:00 UTC, so rounds are delayed.`;
     },
   }),
   defineCheck('clock_skew', 'DeliveryClockSkew', {
     for: 2 * MINUTE,
     keepFiringFor: 2 * MINUTE,
-    when: 'the clocks of the service and the agent differ by more than 10 s',
+    when: `the clocks of the service and the agent differ by more than ${longText(CLOCK_SKEW)}`,
     check({ clockSkew }) {
       if (clockSkew === undefined) return UNKNOWN;
-      const skew = clockSkew / 1000;
-      if (Math.abs(skew) <= CLOCK_SKEW) return [];
-      const difference = `${durationText(Math.abs(skew))} ${skew > 0 ? 'ahead of' : 'behind'}`;
-      const isUsed = Math.abs(skew) <= MAX_CLOCK_CORRECTION / 1000;
+      const skew = Math.abs(clockSkew);
+      if (skew <= CLOCK_SKEW) return [];
+      const difference = `${durationText(skew / 1000)} ${clockSkew > 0 ? 'ahead of' : 'behind'}`;
+      const isUsed = skew <= MAX_CLOCK_CORRECTION;
       return `The service’s clock is ${difference} the agent’s: its data is evaluated by the ${isUsed ? 'service’s clock' : 'agent’s clock, because the difference exceeds a day'}.`;
     },
   }),
   defineCheck('rows_unreadable', 'DeliveryDataIncomplete', {
     for: 5 * MINUTE,
-    when: 'rows of a list, or values in them, could not be read at its last read; `info` for the next 15 minutes',
+    when: `rows of a list, or values in them, could not be read at its last read; \`info\` for the next ${longText(RECENT_REQUESTS)}`,
     check: input =>
       inReads(
         input,
@@ -337,10 +337,10 @@ export const READING: readonly AccountCheck[] = [
   }),
   checksOf('dlq')('filter_failing', 'DeliveryDataIncomplete', {
     for: 15 * MINUTE,
-    when: 'a filter is rejected by the service or contradicted by its rows; temporary errors count after 1.5 times `dlq.rescanEvery`',
+    when: `a filter is rejected by the service or contradicted by its rows; temporary errors count after ${FILTER_WALKS} times \`dlq.rescanEvery\``,
     check: input =>
       input.dataOf('dlq').failedFilters.flatMap(({ name, reason, message, since, isContradicted }) => {
-        const isYoung = input.now - since < 1.5 * intervalOf(input, 'dlq', 'full');
+        const isYoung = input.now - since < FILTER_WALKS * intervalOf(input, 'dlq', 'full');
         if (isYoung && PASSING.has(reason)) return [];
         const messages = shownFilters(input.shown.dlq?.now?.selections ?? new Map()).get(name)?.messages;
         const known = messages === undefined ? 'unknown' : `from before ${clockTime(since, input.now)}`;
@@ -350,7 +350,7 @@ export const READING: readonly AccountCheck[] = [
   }),
   defineCheck('lists_missing', 'DeliveryDataIncomplete', {
     for: 5 * MINUTE,
-    when: 'at least three responses in the last 15 minutes contained no usable list, and the last one did not; `info` for the next 15 minutes',
+    when: `at least ${LISTS_MISSING} responses ${inLast(RECENT_REQUESTS)} contained no usable list, and the last one did not; \`info\` for the next ${longText(RECENT_REQUESTS)}`,
     check: input =>
       inReads(
         input,

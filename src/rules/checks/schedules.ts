@@ -1,18 +1,14 @@
 import { scheduleFamilies } from '../../collectors/index.ts';
 import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
+import { STARTS } from '../../metrics/thresholds.ts';
 import type { CheckedSchedule, CheckInput } from './account.ts';
 import { type AccountCheck, checksOf, covers, type Finding, toAgentTime } from './check.ts';
-import { clockTime, plural, within } from './words.ts';
+import { clockTime, plural, share, within } from './words.ts';
 
 const { scheduleMissed, scheduleLate } = scheduleFamilies;
 
 const defineCheck = checksOf('events');
-
-/** Minimum number of missed or late starts in an hour that is reported if the schedule has started or delivered again since. */
-const MIN_STARTS = 2;
-/** Normal share of late starts in an hour, caused by retries. */
-const USUALLY_LATE = 0.1;
 
 /** Returns starts per hour, computed from the time between the last and the next start; 0 if unknown. */
 function startsPerHour({ lastStarted: last, next: coming }: CheckedSchedule): number {
@@ -54,7 +50,7 @@ const eachSchedule =
 /** Checks of expected starts. Findings about several starts last for an hour, so that they do not flap with each start. */
 export const SCHEDULES: readonly AccountCheck[] = [
   defineCheck('schedule_missed', 'DeliveryScheduleFailing', {
-    when: 'a schedule missed its last expected start; or, in the last hour, it missed at least two starts and started in between',
+    when: `a schedule missed its last expected start; or, in the last hour, it missed at least ${STARTS.fewest} starts and started in between`,
     check: eachSchedule((input, schedule) => {
       const { name, state, lastStarted, missed } = schedule;
       const hour = recentChange(input, scheduleMissed, name, missed);
@@ -65,18 +61,18 @@ export const SCHEDULES: readonly AccountCheck[] = [
         const text = `Schedule ${name}: no message ${seen === undefined ? 'seen yet' : `since ${seen}`}${more}.`;
         return { since: toAgentTime(input, lastStarted), text };
       }
-      if (hour.by < MIN_STARTS) return hour.isCovered ? false : 'unknown';
+      if (hour.by < STARTS.fewest) return hour.isCovered ? false : 'unknown';
       if (!missesAlternate(input, schedule)) return false;
       return { text: `Schedule ${name}: ${starts}; it started again, last at ${seen}.` };
     }),
   }),
   defineCheck('schedule_late', 'DeliveryScheduleFailing', {
-    when: 'the last start was late; or it failed, and the next one is more than an hour away; or, in the last hour, at least two starts and more than a tenth of all starts were late',
+    when: `the last start was late; or it failed, and the next one is more than an hour away; or, in the last hour, at least ${STARTS.fewest} starts and more than ${share(STARTS.usuallyLate)} of all starts were late`,
     check: eachSchedule((input, schedule) => {
       const { name, state, lastDelivered, late } = schedule;
       const failed = hasFailed(schedule, input.serviceNow);
       const hour = recentChange(input, scheduleLate, name, late);
-      const isOften = hour.by >= MIN_STARTS && hour.by > USUALLY_LATE * startsPerHour(schedule);
+      const isOften = hour.by >= STARTS.fewest && hour.by > STARTS.usuallyLate * startsPerHour(schedule);
       if (state !== 'late' && !failed && !isOften) return hour.isCovered ? false : 'unknown';
       const delivered = last(lastDelivered, input.serviceNow);
       const starts = hour.by > 0 ? `; ${plural(hour.by, 'start')} not delivered in time ${hour.text}` : '';

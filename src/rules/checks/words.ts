@@ -1,7 +1,8 @@
-import { durationText } from '../../kit/duration.ts';
+import { durationText, longText } from '../../kit/duration.ts';
 import { grouped } from '../../kit/text.ts';
+import type { Growth } from '../../metrics/thresholds.ts';
 
-export { durationText } from '../../kit/duration.ts';
+export { durationText, longText } from '../../kit/duration.ts';
 export { grouped as count, plural } from '../../kit/text.ts';
 
 /** Formats a ratio as `41 %` or `2.3 %`. */
@@ -13,6 +14,12 @@ export function clockTime(time: number, now: number): string {
   const [day, clock] = new Date(time).toISOString().split('T');
   return `${new Date(now).toISOString().startsWith(`${day}T`) ? '' : `${day} `}${clock?.slice(0, 8)} UTC`;
 }
+
+/** Describes the window of a condition (ms): `in the last 15 minutes`, `in the last hour`. For documents. */
+export const inLast = (ms: number) => `in the last ${longText(ms).replace(/^1 /, '')}`;
+
+/** Describes a growth: `20 % (20–50)`. For documents. */
+export const growthText = ({ share: of, fewest, many }: Growth) => `${share(of)} (${fewest}–${many})`;
 
 const isHour = (overSeconds: number) => Math.abs(overSeconds - 3600) < 120;
 

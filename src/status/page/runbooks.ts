@@ -38,9 +38,11 @@ function block(text: string): Html {
     .map(item => html`<li>${inline(item.trim())}</li>\n`)}</ul>\n`;
 }
 
+/** Renders a runbook without its comments, which mark generated parts. */
 export const runbookHtml = (text: string): Html =>
   html`<article class="prose">
 ${text
+  .replace(/^<!--.*-->\n/gm, '')
   .trim()
   .split(/\n{2,}/)
   .map(block)}</article>`;
