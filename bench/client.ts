@@ -9,7 +9,6 @@ import { fixedToken } from '../src/upstream/token.ts';
 
 export const NO_TRACER: Tracer = {
   span: (_name, _attributes, work) => work({ set: () => undefined, fail: () => undefined }),
-  headers: () => ({}),
 };
 
 /** Number of concurrent calls. */

@@ -12,7 +12,7 @@ const TABLE: readonly (readonly [module: string, imports: string])[] = [
   ['lookup', 'kit model upstream'],
   ['store', 'kit model'],
   ['metrics', 'kit model'],
-  ['telemetry', 'kit model store'],
+  ['telemetry', 'kit model'],
   ['scheduler', 'kit model store'],
   ['replicas', 'kit upstream store metrics scheduler'],
   ['history', 'kit model store metrics'],
@@ -309,7 +309,7 @@ describe('import rules', () => {
   });
 
   it('OpenTelemetry packages are loaded only to send spans', () => {
-    const traces = ['sdk', 'exporting', 'lifecycle', 'lifecycle-spans', 'trace-queue'];
+    const traces = ['sdk', 'exporting', 'message-spans'];
     const heavy = [...traces.map(name => `telemetry/${name}.ts`)];
     const isHeavy = (path: string, imported: string) =>
       imported.startsWith('.')

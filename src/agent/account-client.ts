@@ -125,6 +125,6 @@ export function openQuietReader(
   timeout: number,
 ): Reader {
   const upstream = { ...settings.upstream, timeout: Math.min(settings.upstream.timeout, timeout) };
-  const quietDeps = { ...deps, requestSeconds: { observe() {} }, log: quiet, tracer: createTracer(false) };
+  const quietDeps = { ...deps, requestSeconds: { observe() {} }, log: quiet, tracer: createTracer() };
   return createAccountClient({ ...settings, upstream }, {}, undefined, quietDeps).at('look');
 }

@@ -105,7 +105,7 @@ export async function openBase({ config, hash, file }: LoadedConfig, deps: Parts
     leaseMeter,
     /** Key for requests between agents that share the store; undefined if storing it failed at startup. */
     peerKey: await openPeerKey(store, file, log),
-    tracer: createTracer(config.tracing.propagate),
+    tracer: createTracer(),
     secrets: createSecretValues(config, env),
     dispatchers,
     reloads,
@@ -138,7 +138,7 @@ export async function openAccounts(
   for (const { message, ...place } of loaded.warnings) base.log.warn(place, withPath(place.path, message));
   const info = accountInfoFamily(config.accounts.map(({ labels }) => labels));
   const { requestSeconds } = base.process;
-  const accountDeps = { ...base, config, requestSeconds, traceQueue: () => undefined };
+  const accountDeps = { ...base, config, requestSeconds };
   const accounts = await Promise.all(
     config.accounts.map(async settings => {
       const account = await openAccount(settings, accountDeps);

@@ -6,7 +6,7 @@ import type { Config } from '../config/schema.ts';
 import { identityOf } from '../kit/identity.ts';
 import type { Family } from '../metrics/family.ts';
 import { accountInfoFamily } from '../metrics/own.ts';
-import { hasLifecycles } from '../telemetry/message-traces.ts';
+import { tracesMessages } from '../telemetry/traces.ts';
 import type { AccountSettings } from './account-client.ts';
 import type { AgentBase } from './parts.ts';
 
@@ -24,13 +24,12 @@ function identityOfReading(settings: AccountSettings, config: Config, env: Agent
   const { rotateToken: _path, ...paths } = reading.paths;
   const management = paths.account === null ? null : login;
   const { families: _families, ...collect } = reading.collect;
-  const lifecycles = hasLifecycles(config, env) && config.tracing.lifecycle;
   return identityOf([
     { ...reading, management, paths, collect, retention: retention.dlq, objectives: objectives.onTimeWithin },
     config.staleness,
     schedulesOf(config.schedules, name),
     trackingOf(rulesOf(config, name), collect.dlq.rescanEvery),
-    lifecycles,
+    tracesMessages(config.tracing, env),
     config.log.deadLetters,
   ]);
 }

@@ -1,5 +1,6 @@
 import { type AutoCancelAccounts, type OpenAutoCancel, policyFor } from '../auto-cancel/accounts.ts';
 import type { Source } from '../metrics/family.ts';
+import type { MessageSpans } from '../model/message-span.ts';
 import type { Session } from '../replicas/session.ts';
 import type { Alerting } from '../rules/alerting.ts';
 import { checkAccount } from '../rules/checks/run.ts';
@@ -7,8 +8,8 @@ import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import { checkInputAt } from '../status/account.ts';
 import { createInfoSource } from '../status/account-metrics.ts';
 import { createSampling, historyLimits } from '../status/recording.ts';
+import type { Traces } from '../telemetry/traces.ts';
 import { type Account, openAccount } from './account.ts';
-import type { Exporting } from './exporting.ts';
 import type { AgentBase } from './parts.ts';
 import type { DesiredAccount, Prepared, Tenant } from './prepared.ts';
 
@@ -16,7 +17,7 @@ export interface RunningDeps {
   readonly base: AgentBase;
   readonly alerting: Alerting;
   readonly autoCancel: AutoCancelAccounts;
-  readonly exporting: Exporting;
+  readonly traces: Traces;
 }
 
 /** Minimum delay of the first sample (ms). */
@@ -55,15 +56,17 @@ export class RunningAccount implements Tenant {
     deps: RunningDeps,
     last?: RunningAccount,
   ): Promise<RunningAccount> {
-    const { base, alerting, exporting } = deps;
+    const { base, alerting, traces } = deps;
     const { account: name, store, leadership } = session;
     const desired = accounts.get(name);
     if (!desired) throw new Error(`the account ${name} is not configured`);
     const { requestSeconds } = base.process;
     const dispatchers = { for: () => desired.dispatcher };
-    const traceQueue = (account: string) => exporting.current.queue(account);
+    // A reload may replace the queue.
+    const messageSpans: MessageSpans | undefined =
+      traces.messageSpans && ((...which) => traces.messageSpans?.(...which));
     await alerting.open(name);
-    const own = { ...base, store, leadership, config, dispatchers, requestSeconds, traceQueue };
+    const own = { ...base, store, leadership, config, dispatchers, requestSeconds, messageSpans };
     const account = await (base.openAccount ?? openAccount)(desired.settings, own, last?.account);
     return new RunningAccount(account, session, desired, deps, last);
   }

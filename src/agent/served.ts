@@ -126,7 +126,6 @@ function createStateViews(state: AgentState, { base, supervisor, kept }: StateVi
         const settings = config.accounts.find(each => each.name === name);
         return open && settings && { reader: open.account.at('browser'), patterns: settings.collect.routes };
       },
-      isTraced: config.tracing.enabled && config.tracing.lifecycle.enabled,
       clock,
     }),
     externalUrl: config.server.externalUrl,

@@ -1,14 +1,16 @@
+import { hostname } from 'node:os';
 import pLimit from 'p-limit';
 import { AutoCancelAccounts } from '../auto-cancel/accounts.ts';
 import { changesBetween } from '../config/changes.ts';
 import type { LoadedConfig } from '../config/load.ts';
+import { replicaUrlOf } from '../config/replica-url.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
 import { Alerting } from '../rules/alerting.ts';
 import { createLoops } from '../scheduler/loop.ts';
 import { startStaggered } from '../scheduler/start-staggered.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
+import { Traces } from '../telemetry/traces.ts';
 import { type AgentState, createAgentState } from './agent-state.ts';
-import { Exporting } from './exporting.ts';
 import { type AgentBase, waitUntilSaved } from './parts.ts';
 import { dispatchersOf, type Prepared, prepare, type Tenant } from './prepared.ts';
 import { type PreparedPart, type ProcessPart, prepareParts } from './process-parts.ts';
@@ -36,7 +38,7 @@ const AGENT_WIDE: Tenant = {
 /** Runs the accounts. After each change, `reconcile` closes and opens slots until they match the configuration. */
 export class Supervisor {
   readonly alerting: Alerting;
-  readonly exporting: Exporting;
+  readonly traces: Traces;
   readonly #base: AgentBase;
   readonly #autoCancel: AutoCancelAccounts;
   readonly #parts: ProcessPart[];
@@ -58,11 +60,7 @@ export class Supervisor {
     this.#isLeading = base.leadership === undefined;
     this.#loops = createLoops(base);
     this.alerting = new Alerting(config, { ...base, accounts: () => this.state().accounts });
-    this.exporting = new Exporting({
-      ...base,
-      spans: base.process.spans,
-      accounts: () => this.state().running.map(({ name }) => name),
-    });
+    this.traces = new Traces({ ...base, spans: base.process.spans });
     this.#autoCancel = new AutoCancelAccounts(config, {
       ...base,
       journals: this.alerting.sending,
@@ -116,7 +114,6 @@ export class Supervisor {
     const { leadership, intervals } = this.#base;
     const { save, retry } = intervals;
     this.#isStarted = true;
-    void this.exporting.start();
     void this.#loops.start(save, save, () => this.save());
     void this.#loops.start(retry, retry, async () => this.#retryDue());
     if (this.#isLeading) this.#lead();
@@ -162,17 +159,16 @@ export class Supervisor {
       ...this.#starting,
       this.#loops.close(),
       this.alerting.stop(),
-      this.exporting.stop(),
       this.#autoCancel.close(),
       this.#inTurn(nothing),
     ]);
   }
 
-  /** Saves everything, and sends pending traces. Call it after `stop`. */
+  /** Saves everything, and sends pending spans. Call it after `stop`. */
   async close(): Promise<void> {
     await this.alerting.close();
     await this.save();
-    await this.exporting.close();
+    await this.traces.close();
   }
 
   #slots(): readonly (Slot<Tenant> | Slot<RunningAccount>)[] {
@@ -191,8 +187,8 @@ export class Supervisor {
   }
 
   #createAccountSlot(name: string): Slot<RunningAccount> {
-    const { alerting, exporting } = this;
-    const parts = { base: this.#base, alerting, exporting, autoCancel: this.#autoCancel };
+    const { alerting, traces } = this;
+    const parts = { base: this.#base, alerting, traces, autoCancel: this.#autoCancel };
     return this.#createSlot(name, {
       open: (session, prepared, last) => RunningAccount.open(session, prepared, parts, last),
       opened: account => {
@@ -203,8 +199,8 @@ export class Supervisor {
 
   /** Returns the process-wide parts in the order in which a reload replaces them. */
   #createParts(): ProcessPart[] {
-    const { alerting, exporting } = this;
-    const { log, secrets, process, clock, dispatchers } = this.#base;
+    const { alerting, traces } = this;
+    const { env, log, secrets, process, clock, dispatchers } = this.#base;
     return [
       {
         prepare: ({ config, hash }) => ({
@@ -220,8 +216,9 @@ export class Supervisor {
       },
       {
         async prepare({ config }) {
-          const traces = await exporting.prepare(config);
-          return { commit: () => exporting.use(traces), discard: () => exporting.discard(traces) };
+          const { host } = new URL(replicaUrlOf(config.server, env, hostname()));
+          const prepared = await traces.prepare(config.tracing, host);
+          return { commit: () => traces.use(prepared), discard: () => traces.discard(prepared) };
         },
       },
       {
@@ -257,7 +254,7 @@ export class Supervisor {
       await pLimit(CONCURRENCY).map(this.#accounts.values(), slot => slot.open(prepared));
     }
     await this.#base.dispatchers.keep(dispatchersOf(prepared, this.#running()));
-    if (parts) await this.exporting.closeReplaced();
+    if (parts) await this.traces.closeReplaced();
   }
 
   async #activate(prepared: Prepared, parts: PreparedPart): Promise<void> {
@@ -267,7 +264,6 @@ export class Supervisor {
     for (const { tenant, last } of this.#accounts.values()) (tenant ?? last)?.describe(prepared);
     this.#state = undefined;
     await parts.commit();
-    if (this.#isStarted) await this.exporting.start();
     this.#state = undefined;
   }
 

@@ -45,12 +45,10 @@ export function messageCommand(): Command {
     .action(async (id: string, options: SelectionOptions & { readonly json?: boolean }) => {
       if (!isSaneId(id)) command.error('error: the message id must be 1 to 200 of A-Z a-z 0-9 _ -');
       const loaded = loadAccounts(command, options);
-      const { enabled, lifecycle } = loaded.config.tracing;
       const signal = stopSignal();
       let isFound = false;
       const failed = await readAccounts(loaded, signal, async ({ name, at }) => {
-        const source = { account: name, reader: at('background'), isTraced: enabled && lifecycle.enabled };
-        const message = await readMessage(source, id, signal);
+        const message = await readMessage({ account: name, reader: at('background') }, id, signal);
         if (!message) return;
         const json = messageJson(message);
         process.stdout.write(options.json ? `${printableJson(json)}\n` : textOf(json));

@@ -5,7 +5,7 @@ import type { Tracer } from '../kit/tracer.ts';
 import type { Source } from '../metrics/family.ts';
 import type { Objectives } from '../metrics/objectives.ts';
 import type { AccountLimits } from '../model/account.ts';
-import type { TraceQueue } from '../model/lifecycle-trace.ts';
+import type { MessageSpans } from '../model/message-span.ts';
 import { type CollectorState, createCollectorState, type Inherited } from '../scheduler/board.ts';
 import { fromStored, type StoredRounds } from '../scheduler/freshness.ts';
 import type { RetryPlan } from '../scheduler/loop.ts';
@@ -52,7 +52,7 @@ interface OpenCollector<Facts = unknown> {
   readonly source: Source;
 }
 
-export interface CollectedAccount extends Pick<AccountOptions, 'name' | 'retention'> {
+export interface CollectedAccount extends Pick<AccountOptions, 'name' | 'baseUrl' | 'retention'> {
   readonly collect: CollectOptions;
   readonly objectives: Pick<Objectives, 'onTimeWithin'>;
 }
@@ -61,7 +61,6 @@ export interface CollectorsSettings {
   readonly staleness: StalenessOptions;
   readonly schedules: Parameters<typeof schedulesOf>[0];
   readonly store: StoreOptions;
-  readonly tracing: { readonly lifecycle: { readonly sampleRatio: number } };
   readonly log: { readonly deadLetters: boolean };
 }
 
@@ -75,8 +74,8 @@ export interface CollectorsDeps {
   readonly store: Store;
   /** Whether the database is unavailable; undefined if the store is not shared. */
   readonly leadership?: { isUnavailable(): boolean } | undefined;
-  /** Returns the queue of an account's traces, or undefined if messages are not traced. */
-  readonly traceQueue: (account: string) => TraceQueue | undefined;
+  /** Undefined if messages are not traced. */
+  readonly messageSpans?: MessageSpans | undefined;
 }
 
 /**
@@ -140,17 +139,14 @@ const isDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.sta
 const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: StalenessOptions) =>
   Math.max(2 * every, Math.min(withdrawAfter * every, withdrawAtMost));
 
-export async function openCollectors({ name, collect, retention, objectives }: CollectedAccount, deps: Deps) {
-  const { config, clock, serviceClock, callbacks } = deps;
-  const queue = deps.traceQueue(name);
-  const traces = queue && { account: name, sampleRatio: config.tracing.lifecycle.sampleRatio, queue };
+export async function openCollectors({ name, baseUrl, collect, retention, objectives }: CollectedAccount, deps: Deps) {
+  const { config, clock, serviceClock, callbacks, messageSpans } = deps;
   const services = {
     schedules: schedulesOf(config.schedules, name),
     retention: retention.dlq ?? undefined,
     withdrawFiltersAfter: withdrawnAfter(callbacks.walkEvery ?? collect.dlq.rescanEvery, config.staleness),
     callbacks,
-    clockOffset: () => clock.now() - clock.monotonic(),
-    traces,
+    traces: messageSpans && { account: name, baseUrl, send: messageSpans },
     isLogged: config.log.deadLetters,
     onTimeWithin: objectives.onTimeWithin,
     serviceClock,

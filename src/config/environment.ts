@@ -16,11 +16,11 @@ export function checkEnvironment({ tracing }: Config, env: Env, report: Reporter
   for (const option of env.NODE_OPTIONS?.match(WEAKENING) ?? []) {
     report.warn([], `NODE_OPTIONS contains ${option}, which may weaken connections; remove it`);
   }
-  const { enabled, endpoint, headers, propagate, lifecycle } = tracing;
+  const { enabled, endpoint, headers, messages } = tracing;
   if (!enabled) return;
   if (isDisabled(env))
     report.warn(['tracing', 'enabled'], 'is overridden by OTEL_SDK_DISABLED: no traces are exported');
-  else if (lifecycle.enabled || isOtlp(env)) {
+  else if (messages || isOtlp(env)) {
     try {
       tracesProtocol(env);
       otlpReceiver(tracing, env);
@@ -34,7 +34,6 @@ export function checkEnvironment({ tracing }: Config, env: Env, report: Reporter
   };
   if (!isOtlp(env)) warn('OTEL_TRACES_EXPORTER', 'endpoint');
   warn('OTEL_TRACES_SAMPLER', 'sampleRatio');
-  if (propagate) warn('OTEL_PROPAGATORS', 'propagate');
   const { url, variable } = otlpAddress(endpoint, env);
   if (variable !== undefined) {
     report.warn(['tracing', 'endpoint'], `is overridden by ${variable}: traces are sent to ${bareAddress(url)}`);

@@ -52,7 +52,9 @@ export const ConfigInput = z.strictObject({
     .default([])
     .describe('Recurring deliveries. Metrics show whether each expected start is in the event log.'),
   staleness: stalenessOptions.prefault({}).describe('When outdated data is marked as stale, and when it is withdrawn.'),
-  tracing: tracingOptions.prefault({}).describe('OpenTelemetry traces of the agent itself and of messages.'),
+  tracing: tracingOptions
+    .prefault({})
+    .describe('OpenTelemetry traces of the agent, and spans of messages: see docs/tracing.md.'),
   alerts: alertsOptions.prefault({}).describe('Alerts that the agent evaluates and sends: see docs/alerts.md.'),
   heartbeat: heartbeatOptions
     .nullable()

@@ -1,3 +1,4 @@
+/** Names without a dot are the agent's own: they are exported with the prefix `delivery_watch.`. */
 export type SpanAttributes = Readonly<Record<string, string | number | boolean>>;
 
 export interface Span {
@@ -6,14 +7,19 @@ export interface Span {
   fail(reason: string): void;
 }
 
+export interface SpanOptions {
+  /** `client`: a request to another service. */
+  readonly kind?: 'internal' | 'client';
+  /** If it is aborted, an error is not a failure of the span. */
+  readonly signal?: AbortSignal;
+}
+
 export interface Tracer {
-  /** Runs `work` in a child span, which fails if `work` throws. `kind`: `client` for requests to other services. */
+  /** Runs `work` in a child span, which fails if `work` throws. */
   span<T>(
     name: string,
     attributes: SpanAttributes,
     work: (span: Span) => Promise<T>,
-    kind?: 'internal' | 'client',
+    options?: SpanOptions,
   ): Promise<T>;
-  /** Returns trace context headers for a request; empty unless `tracing.propagate` is set. */
-  headers(): Readonly<Record<string, string>>;
 }

@@ -1,4 +1,3 @@
-import { traceIdOf } from '../model/lifecycle-trace.ts';
 import { type DeliveryEvent, type DlqEntry, EVENT_SEQUENCE, type EventState, isEnd } from '../model/message.ts';
 import { isSaneId, isUnanswerable, type Reader } from '../upstream/api.ts';
 import { bareUrl, dlqList, entryJson, eventList, type List, toIsoTime } from './lists.ts';
@@ -16,15 +15,11 @@ export interface Message {
   readonly callbackEvents: readonly DeliveryEvent[];
   /** Whether the service lists more events than were read. */
   readonly hasMore: boolean;
-  /** Trace id; undefined if the agent does not trace messages. A message that is not sampled has no trace. */
-  readonly traceId: string | undefined;
 }
 
 export interface MessageSource {
   readonly account: string;
   readonly reader: Reader;
-  /** Whether the agent exports traces of messages. */
-  readonly isTraced: boolean;
   readonly bounds?: { readonly limit: number; readonly maxPages: number };
 }
 
@@ -33,7 +28,7 @@ export interface MessageSource {
  * and FilterContradiction if the service ignores the message id.
  */
 export async function readMessage(
-  { account, reader, isTraced, bounds = BOUNDS }: MessageSource,
+  { account, reader, bounds = BOUNDS }: MessageSource,
   messageId: string,
   signal: AbortSignal,
 ): Promise<Message | undefined> {
@@ -54,8 +49,7 @@ export async function readMessage(
   // A hostile service may report an id that no URL can contain.
   const callbackEvents =
     callback === undefined || !isSaneId(callback) ? [] : (await read(eventList({ messageId: callback }))).rows;
-  const traceId = isTraced ? traceIdOf(account, messageId) : undefined;
-  return { account, messageId, events: events.rows, entry, callbackEvents, hasMore: events.hasMore, traceId };
+  return { account, messageId, events: events.rows, entry, callbackEvents, hasMore: events.hasMore };
 }
 
 /** A value that may be unknown: null in the API, omitted by the command line. */
@@ -151,22 +145,24 @@ export function timelineOf(events: readonly DeliveryEvent[], isDead: boolean, ha
 }
 
 /** Returns a message's properties: each from the events or, if they lack it, from the dead letter. */
-function messageFields({ messageId, account, events, entry, traceId }: Message) {
+function messageFields({ messageId, account, events, entry }: Message) {
   const labels = [...new Set([...events.flatMap(event => event.labels ?? []), ...(entry?.labels ?? [])])];
   const first = <K extends keyof DeliveryEvent>(key: K) => events.find(event => event[key] !== undefined)?.[key];
+  const schedule = first('schedule') ?? entry?.schedule;
   return {
     messageId,
     account,
     url: bareUrl(first('url') ?? entry?.url),
     queue: first('queue') ?? entry?.queue,
     topic: first('topic') ?? entry?.topic,
-    schedule: first('schedule') ?? entry?.schedule,
+    schedule,
     label: labels[0],
     labels,
     flowControlKey: first('flowControlKey') ?? entry?.flowControlKey,
     workflowRunId: entry?.workflowRunId,
     workflowUrl: bareUrl(first('workflowUrl') ?? entry?.workflowUrl),
-    traceId,
+    // All messages of a schedule contain the trace context with which the schedule was created.
+    traceId: schedule === undefined ? first('publisher')?.traceId : undefined,
   };
 }
 

@@ -87,13 +87,11 @@ export function createProcessMetrics(info: ProcessInfo) {
   for (const endpoint of info.endpoints) requestSeconds.zero({ endpoint });
   const spans = new PromCounter({
     name: 'delivery_watch_spans_total',
-    help: 'Spans by subject and outcome. failed: not accepted by the receiver (spans about messages are retried); dropped: the queue was full.',
-    labelNames: ['about', 'outcome'],
+    help: 'Spans by outcome. failed: not accepted by the receiver; dropped: the queue was full, or a traced message was not tracked to its end.',
+    labelNames: ['outcome'],
     registers,
   });
-  for (const about of ['agent', 'messages']) {
-    for (const outcome of ['exported', 'failed', 'dropped']) spans.inc({ about, outcome }, 0);
-  }
+  for (const outcome of ['exported', 'failed', 'dropped']) spans.inc({ outcome }, 0);
   const logLinesDropped = new PromCounter({
     name: 'delivery_watch_log_lines_dropped_total',
     help: 'Log lines that standard error did not accept: the disk was full, the reader was gone, or it fell behind by 4 MB.',
@@ -111,7 +109,7 @@ export function createProcessMetrics(info: ProcessInfo) {
   }
   return {
     requestSeconds: requestSeconds as Histogram<'endpoint'>,
-    spans: spans as Counter<'about' | 'outcome'>,
+    spans: spans as Counter<'outcome'>,
     logLinesDropped: (lines: number): void => logLinesDropped.inc(lines),
     configRead: (isValid: boolean): void => lastReload.set(Number(isValid)),
     /** `at`: ms since the Unix epoch. */

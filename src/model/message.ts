@@ -1,3 +1,5 @@
+import type { SpanContext } from './message-span.ts';
+
 /** States in the event log. `unknown`: any other state. Stored rows depend on the order: append new states. */
 export const EVENT_STATES = [
   'created',
@@ -29,7 +31,8 @@ export const EVENT_SEQUENCE: readonly EventState[] = [
 export const MESSAGE_OUTCOMES = ['delivered', 'failed', 'cancelled'] as const;
 export type MessageOutcome = (typeof MESSAGE_OUTCOMES)[number];
 
-export const isEnd = (state: EventState): boolean => MESSAGE_OUTCOMES.some(outcome => outcome === state);
+export const isEnd = (state: EventState): state is MessageOutcome =>
+  MESSAGE_OUTCOMES.some(outcome => outcome === state);
 
 /** Part of every row that the service lists. */
 export interface ListedRow {
@@ -53,17 +56,12 @@ export interface DeliveryEvent extends ListedRow {
   readonly flowControlKey?: string | undefined;
   /** HTTP status from the destination; 0 if it did not respond. */
   readonly status?: number | undefined;
-  /** Undefined unless traces need it. */
-  readonly detail?: EventDetail | undefined;
+  /** HTTP method of the message. Only read for traces. */
+  readonly method?: string | undefined;
+  /** The publisher's span, if the message has a sampled W3C trace context. No other header is read. Only read for traces and look-ups. */
+  readonly publisher?: SpanContext | undefined;
   /** The service's explanation of a failed attempt, bounded and redacted. Only look-ups read it. */
   readonly error?: string | undefined;
-}
-
-export interface EventDetail {
-  readonly method: string | undefined;
-  readonly hasFlowControlKey: boolean;
-  /** The publisher's W3C trace context, if it is valid. No other header is read. */
-  readonly traceparent: string | undefined;
 }
 
 export const CALLBACK_STATES = ['in_progress', 'success', 'fail', 'canceled', 'unknown'] as const;

@@ -48,6 +48,8 @@ export interface Folded<Facts, Memory> {
   /** Rows to commit before counters and histograms are shown. Keys lack the collector's prefix. */
   readonly changes: readonly Change[];
   readonly log?: LogBatch | undefined;
+  /** Called after a commit of these and all earlier rows. Omitted if the commit fails: the next fold has another one. */
+  readonly onCommitted?: () => void;
 }
 
 /** A collector bound to the reader of one account. */
@@ -171,7 +173,7 @@ export async function createRunner<Facts, Memory, Walk>({
       memoryDirty = true;
       const folded = fold(memory);
       memoryDirty = false;
-      const { facts, changes } = folded;
+      const { facts, changes, onCommitted } = folded;
       memory = folded.memory;
       addWarnings(folded.log);
       queue.add(changes);
@@ -183,6 +185,7 @@ export async function createRunner<Facts, Memory, Walk>({
         const { message, cause } = error instanceof Error ? error : new Error(String(error));
         throw new StoreRefusal(message, { cause });
       }
+      onCommitted?.();
       await logWarnings();
       if (facts !== undefined) state.committed(facts);
     });

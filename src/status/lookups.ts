@@ -104,7 +104,6 @@ interface LookupAccount {
 interface LookupDeps {
   /** Undefined if the account is not open. */
   readonly accountOf: (name: string) => LookupAccount | undefined;
-  readonly isTraced: boolean;
   readonly clock: Pick<Clock, 'now' | 'monotonic'>;
   /** Maximum duration of a look-up, excluding its time in the queue (ms). */
   readonly deadline?: number;
@@ -179,7 +178,7 @@ function kindIn(patterns: LookupAccount['patterns']): (entry: DlqEntry) => strin
   return entry => kindOf(entry, routes);
 }
 
-export function createLookups({ accountOf, isTraced, clock, deadline = DEADLINE }: LookupDeps) {
+export function createLookups({ accountOf, clock, deadline = DEADLINE }: LookupDeps) {
   const run = createQueue(clock);
 
   function lookUp<T>(
@@ -220,7 +219,7 @@ export function createLookups({ accountOf, isTraced, clock, deadline = DEADLINE 
     message: (account: string, id: string, client: AbortSignal) =>
       lookUp<MessageLookup>(account, ['message', id], client, async ({ reader, patterns }, signal) => {
         const bounds = { limit: MAX_EVENTS, maxPages: MAX_PAGES };
-        const message = await readMessage({ account, reader, isTraced, bounds }, id, signal);
+        const message = await readMessage({ account, reader, bounds }, id, signal);
         if (!message)
           throw new RequestError(404, 'neither the event log nor the dead-letter queue contains the message');
         const { deadLetter, ...json } = messageJson(message);

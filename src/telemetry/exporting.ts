@@ -34,18 +34,17 @@ function reasonOf(error: Error | undefined): string {
 /** Counts exported and failed spans, and logs when the receiver starts to fail and when it recovers. */
 export function watchExporter(
   exporter: SpanExporter,
-  about: 'agent' | 'messages',
-  { spans, log }: { readonly spans: Counter<'about' | 'outcome'>; readonly log: Log },
+  { spans, log }: { readonly spans: Counter<'outcome'>; readonly log: Log },
 ): SpanExporter {
   let isFailing = false;
   return {
     export(batch: ReadableSpan[], done) {
       exporter.export(batch, result => {
         const failed = result.code !== 0;
-        spans.inc({ about, outcome: failed ? 'failed' : 'exported' }, batch.length);
+        spans.inc({ outcome: failed ? 'failed' : 'exported' }, batch.length);
         if (failed && !isFailing)
-          log.warn({ about, reason: reasonOf(result.error) }, 'the trace receiver does not accept spans');
-        if (!failed && isFailing) log.info({ about }, 'the trace receiver accepts spans again');
+          log.warn({ reason: reasonOf(result.error) }, 'the trace receiver does not accept spans');
+        if (!failed && isFailing) log.info({}, 'the trace receiver accepts spans again');
         isFailing = failed;
         done(result);
       });

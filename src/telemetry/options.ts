@@ -31,8 +31,6 @@ export function doubledPath(base: string): string | undefined {
   return right && `must not end in ${path}, because /v1/traces is added to it; write ${bareAddress(right)}`;
 }
 
-const ratio = z.number().min(0).max(1);
-
 export const tracingOptions = z.strictObject({
   enabled: z
     .boolean()
@@ -43,18 +41,11 @@ export const tracingOptions = z.strictObject({
     .default('http://localhost:4318')
     .describe('OTLP/HTTP endpoint, without `/v1/traces`. `OTEL_*` environment variables override this section.'),
   headers,
-  sampleRatio: ratio.default(0.1).describe('Share of rounds that are traced, 0 to 1.'),
-  propagate: z.boolean().default(false).describe('Whether requests to the service carry the header `traceparent`.'),
-  lifecycle: z
-    .strictObject({
-      enabled: z.boolean().default(false).describe('Whether message lifecycles are exported as traces.'),
-      sampleRatio: ratio
-        .default(0.05)
-        .describe(
-          'Share of messages that are traced, 0 to 1, in addition to all failed, cancelled, retried and slowest ones.',
-        ),
-    })
-    .prefault({}),
+  sampleRatio: z.number().min(0).max(1).default(0.1).describe('Share of rounds that are traced, 0 to 1.'),
+  messages: z
+    .boolean()
+    .default(false)
+    .describe('Whether deliveries are exported as spans in the trace of each message with a sampled `traceparent`.'),
 });
 
 export type TracingOptions = z.output<typeof tracingOptions>;

@@ -1,11 +1,5 @@
 import { diag } from '@opentelemetry/api';
-import {
-  defaultResource,
-  envDetector,
-  hostDetector,
-  resourceFromAttributes,
-  serviceInstanceIdDetector,
-} from '@opentelemetry/resources';
+import { defaultResource, envDetector, hostDetector, resourceFromAttributes } from '@opentelemetry/resources';
 import { NodeSDK } from '@opentelemetry/sdk-node';
 import {
   BatchSpanProcessor,
@@ -19,17 +13,20 @@ import type { Counter } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Env } from '../kit/secret.ts';
 import { version } from '../kit/version.ts';
+import type { MessageSpans } from '../model/message-span.ts';
 import { createOtlpExporter, watchExporter } from './exporting.ts';
+import { toReadableSpan } from './message-spans.ts';
 import { isOtlp, pairsIn, type TracingOptions, variableIn } from './options.ts';
-import { disableTracing } from './tracing.ts';
+import { disableTracing, SCHEMA_URL } from './tracing.ts';
 
 /** Import this file only if tracing is enabled: loading it takes about 0.3 s and 60 MB. */
 
 interface TracingDeps {
   readonly options: TracingOptions;
   readonly env: Env;
-  readonly spans: Counter<'about' | 'outcome'>;
+  readonly spans: Counter<'outcome'>;
   readonly log: Log;
+  readonly instance: string;
 }
 
 function numberIn(env: Env, name: string): number | undefined {
@@ -38,8 +35,9 @@ function numberIn(env: Env, name: string): number | undefined {
 }
 
 /** Creates a span processor that counts dropped spans, because the SDK's own queue does not count them. */
-function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): SpanProcessor {
-  const maxQueueSize = numberIn(env, 'OTEL_BSP_MAX_QUEUE_SIZE') ?? 2048;
+function createProcessor(exporter: SpanExporter, { env, spans, options }: TracingDeps): SpanProcessor {
+  // A read of the event log may end many messages at once.
+  const maxQueueSize = numberIn(env, 'OTEL_BSP_MAX_QUEUE_SIZE') ?? (options.messages ? 10_000 : 2048);
   const maxExportBatchSize = Math.min(maxQueueSize, numberIn(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512);
   let waiting = 0;
   const dequeuing: SpanExporter = {
@@ -60,7 +58,7 @@ function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): S
     onStart: () => undefined,
     onEnd(span: ReadableSpan) {
       if ((span.spanContext().traceFlags & 1) === 0) return;
-      if (waiting >= maxQueueSize) return spans.inc({ about: 'agent', outcome: 'dropped' });
+      if (waiting >= maxQueueSize) return spans.inc({ outcome: 'dropped' });
       waiting += 1;
       batching.onEnd(span);
     },
@@ -73,25 +71,31 @@ function createProcessor(exporter: SpanExporter, { env, spans }: TracingDeps): S
  * Prepares the SDK. OTEL_* environment variables override `options`. Rejects with an Error if the protocol is not supported.
  */
 export async function prepareSdk(deps: TracingDeps) {
-  const { options, env } = deps;
-  const exporter = isOtlp(env) ? watchExporter(await createOtlpExporter(options, env), 'agent', deps) : undefined;
+  const { options, env, instance, spans } = deps;
+  const processor =
+    isOtlp(env) || options.messages
+      ? createProcessor(watchExporter(await createOtlpExporter(options, env), deps), deps)
+      : undefined;
   const sdk = new NodeSDK({
     resource: defaultResource().merge(
-      resourceFromAttributes({
-        'service.name': 'delivery-watch',
-        'service.version': version,
-        // `envDetector` drops all attributes if one has an unescaped `%` or `=`.
-        ...pairsIn(env.OTEL_RESOURCE_ATTRIBUTES),
-      }),
+      resourceFromAttributes(
+        {
+          'service.name': 'delivery-watch',
+          'service.version': version,
+          'service.instance.id': instance,
+          // `envDetector` drops all attributes if one has an unescaped `%` or `=`.
+          ...pairsIn(env.OTEL_RESOURCE_ATTRIBUTES),
+        },
+        { schemaUrl: SCHEMA_URL },
+      ),
     ),
     // Omit the process detector: it would export arguments and paths.
-    ...(variableIn(env, 'OTEL_NODE_RESOURCE_DETECTORS').name
-      ? {}
-      : { resourceDetectors: [hostDetector, serviceInstanceIdDetector, envDetector] }),
+    ...(variableIn(env, 'OTEL_NODE_RESOURCE_DETECTORS').name ? {} : { resourceDetectors: [hostDetector, envDetector] }),
     ...(variableIn(env, 'OTEL_TRACES_SAMPLER').name
       ? {}
       : { sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(options.sampleRatio) }) }),
-    ...(exporter ? { spanProcessors: [createProcessor(exporter, deps)] } : {}),
+    // OTEL_TRACES_EXPORTER selects the exporter of the agent's spans alone.
+    ...(processor && isOtlp(env) ? { spanProcessors: [processor] } : {}),
     metricReaders: [],
     logRecordProcessors: [],
     instrumentations: [],
@@ -105,7 +109,13 @@ export async function prepareSdk(deps: TracingDeps) {
       // The SDK's messages quote addresses and responses. `watchExporter` logs and counts failures instead.
       diag.disable();
     },
+    sendMessageSpans: ((ended, dropped) => {
+      if (dropped > 0) spans.inc({ outcome: 'dropped' }, dropped);
+      for (const span of ended) processor?.onEnd(toReadableSpan(span));
+    }) satisfies MessageSpans,
     /** Tries to send pending spans. Never rejects. */
-    shutdown: (): Promise<void> => sdk.shutdown().catch(() => undefined),
+    async shutdown(): Promise<void> {
+      await Promise.allSettled([sdk.shutdown(), processor?.shutdown()]);
+    },
   };
 }

@@ -1,6 +1,9 @@
 import { context, propagation, SpanKind, SpanStatusCode, trace } from '@opentelemetry/api';
-import type { Tracer } from '../kit/tracer.ts';
+import type { SpanAttributes, Tracer } from '../kit/tracer.ts';
 import { version } from '../kit/version.ts';
+
+/** Semantic conventions that all spans follow. The messaging conventions are still in development. */
+export const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.45.0';
 
 export type ProcessTracer = ReturnType<typeof createTracer>;
 
@@ -11,39 +14,40 @@ export function disableTracing(): void {
   propagation.disable();
 }
 
-/** Creates a tracer that uses the currently registered SDK. `propagate`: whether requests carry a `traceparent` header. */
-export function createTracer(propagate: boolean): Tracer & { use(propagate: boolean): void } {
-  const current = () => trace.getTracer('delivery-watch', version);
-  let [tracer, isPropagated] = [current(), propagate];
+const namespaced = (attributes: SpanAttributes): SpanAttributes =>
+  Object.fromEntries(
+    Object.entries(attributes).map(([name, value]) => [name.includes('.') ? name : `delivery_watch.${name}`, value]),
+  );
+
+/** Creates a tracer that uses the currently registered SDK. */
+export function createTracer(): Tracer & { refresh(): void } {
+  const current = () => trace.getTracerProvider().getTracer('delivery-watch', version, { schemaUrl: SCHEMA_URL });
+  let tracer = current();
   return {
     /** Switches to the SDK that is registered now. */
-    use(next) {
-      [tracer, isPropagated] = [current(), next];
+    refresh() {
+      tracer = current();
     },
-    span: (name, attributes, work, kind = 'internal') =>
+    span: (name, attributes, work, { kind = 'internal', signal } = {}) =>
       tracer.startActiveSpan(
         name,
-        { attributes, kind: kind === 'client' ? SpanKind.CLIENT : SpanKind.INTERNAL },
+        { attributes: namespaced(attributes), kind: kind === 'client' ? SpanKind.CLIENT : SpanKind.INTERNAL },
         async span => {
           const fail = (reason: string) => {
             span.setAttribute('error.type', reason);
             span.setStatus({ code: SpanStatusCode.ERROR });
           };
           try {
-            return await work({ set: more => void span.setAttributes(more), fail });
+            return await work({ set: more => void span.setAttributes(namespaced(more)), fail });
           } catch (error) {
             // Record only the error's reason, which is from a fixed set: the message may quote content.
-            fail(error instanceof Error && 'reason' in error ? String(error.reason) : 'error');
+            const reason = error instanceof Error && 'reason' in error ? String(error.reason) : '_OTHER';
+            if (!signal?.aborted) fail(reason);
             throw error;
           } finally {
             span.end();
           }
         },
       ),
-    headers() {
-      const carrier: Record<string, string> = {};
-      if (isPropagated) propagation.inject(context.active(), carrier);
-      return carrier;
-    },
   };
 }

@@ -57,7 +57,7 @@ export interface EventQuery {
   readonly order?: Order;
 }
 
-/** Optional field of events: `detail` for message traces, `error` for look-ups. */
+/** Optional fields of events: `detail` for message traces, `error` for look-ups. */
 type EventExtra = 'detail' | 'error';
 
 /** Read access to the service. Lists are read page by page to bound memory. Methods throw UpstreamError or the signal's reason. */

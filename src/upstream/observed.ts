@@ -2,7 +2,7 @@ import type { Clock } from '../kit/clock.ts';
 import type { Counter, Histogram } from '../kit/counter.ts';
 import { serverAttributes } from '../kit/server-attributes.ts';
 import type { Span, Tracer } from '../kit/tracer.ts';
-import type { Call, Endpoint } from './call.ts';
+import type { Call, Request } from './call.ts';
 import { type RequestOutcome, UpstreamError } from './errors.ts';
 import type { Addresses } from './send.ts';
 
@@ -21,10 +21,14 @@ export interface Observing {
 /** Traces one request. Counts and times it when `work` reports its outcome, which `work` must do at most once. */
 export function observeRequest<T>(
   { clock, meter, tracer }: Observing,
-  request: { endpoint: Endpoint; method: string; base: string; template: string; query?: URLSearchParams },
+  request: Pick<Request, 'endpoint' | 'template' | 'signal'> & {
+    method: string;
+    base: string;
+    query?: URLSearchParams;
+  },
   work: (ended: (outcome: RequestOutcome, status: number | undefined) => void, span: Span) => Promise<T>,
 ): Promise<T> {
-  const { endpoint, method, base, template, query } = request;
+  const { endpoint, method, base, template, query, signal } = request;
   const attributes = {
     'http.request.method': method,
     'url.template': template,
@@ -38,7 +42,7 @@ export function observeRequest<T>(
       span.set({ outcome, ...(status === undefined ? {} : { 'http.response.status_code': status }) });
     }, span);
   };
-  return tracer.span(`${method} ${template}`, attributes, observed, 'client');
+  return tracer.span(`${method} ${template}`, attributes, observed, { kind: 'client', signal });
 }
 
 /** Counts, times and traces requests. Aborted requests are only traced. */
@@ -48,7 +52,7 @@ export const withObservation =
   (request, headers) =>
     observeRequest(observing, { ...request, base: addresses[request.address] }, async (ended, span) => {
       try {
-        const response = await call(request, { ...headers, ...observing.tracer.headers() });
+        const response = await call(request, headers);
         ended('ok', response.status);
         return response;
       } catch (error) {

@@ -10,23 +10,25 @@ import {
   type FlowControlEntry,
   PINNABLE,
 } from '../model/message.ts';
+import type { SpanContext } from '../model/message-span.ts';
 import { classOfError } from './error-class.ts';
 import { isUnset, MAX_DELAY, RowValues } from './row-values.ts';
 
-/** Version 00 of W3C trace context; all-zero ids are invalid. */
-const TRACEPARENT = /^00-(?!0{32})[0-9a-f]{32}-(?!0{16})[0-9a-f]{16}-[0-9a-f]{2}$/;
+/** Version 00 of W3C trace context with the flag `sampled`; all-zero ids are invalid. */
+const SAMPLED = /^00-(?!0{32})([0-9a-f]{32})-(?!0{16})([0-9a-f]{16})-[0-9a-f][13579bdf]$/;
 /** Matches the header's name in any case, with or without the prefix of forwarded publisher headers. */
 const TRACE_HEADER = /^(?:upstash-forward-)?traceparent$/i;
 /** Maximum number of headers that are searched. */
 const MAX_HEADERS = 200;
 
-/** Returns the publisher's trace context from the headers of a message. */
-function traceparentIn(header: unknown): string | undefined {
+/** Returns the publisher's span from the headers of a message, if its trace is sampled. */
+function publisherIn(header: unknown): SpanContext | undefined {
   if (typeof header !== 'object' || header === null) return undefined;
   for (const [name, value] of Object.entries(header).slice(0, MAX_HEADERS)) {
     if (!TRACE_HEADER.test(name)) continue;
     const first: unknown = Array.isArray(value) ? value[0] : value;
-    if (typeof first === 'string' && TRACEPARENT.test(first)) return first;
+    const [, traceId, spanId] = SAMPLED.exec(typeof first === 'string' ? first : '') ?? [];
+    if (traceId !== undefined && spanId !== undefined) return { traceId, spanId };
   }
   return undefined;
 }
@@ -183,16 +185,11 @@ export function toDeliveryEvent(row: unknown, now: number): DeliveryEvent | unde
 export function toDetailedEvent(row: unknown, now: number): DeliveryEvent | undefined {
   const event = toDeliveryEvent(row, now);
   if (!event) return undefined;
-  const { method, flowControlKey, header } = row as Fields;
-  const detail = {
-    method: text(method),
-    hasFlowControlKey: text(flowControlKey) !== undefined,
-    traceparent: traceparentIn(header),
-  };
-  return { ...event, detail };
+  const { method, header } = row as Fields;
+  return { ...event, method: text(method), publisher: publisherIn(header) };
 }
 
-/** Adds the explanation of a failed attempt. `redact` bounds it and removes secrets. */
+/** Adds the publisher's span, and the explanation of a failed attempt. `redact` bounds it and removes secrets. */
 export function toExplainedEvent(
   row: unknown,
   now: number,
@@ -201,8 +198,12 @@ export function toExplainedEvent(
   const event = toDeliveryEvent(row, now);
   if (!event) return undefined;
   const error = text((row as Fields).error);
-  // A copy, because a part of a long text would keep all of it in memory.
-  return error === undefined ? event : { ...event, error: text(Buffer.from(redact(error)).toString()) };
+  return {
+    ...event,
+    publisher: publisherIn((row as Fields).header),
+    // A copy, because a part of a long text would keep all of it in memory.
+    error: error === undefined ? undefined : text(Buffer.from(redact(error)).toString()),
+  };
 }
 
 const limit = (max: number | undefined) => (max === undefined || max === 0 || max >= UNLIMITED ? undefined : max);

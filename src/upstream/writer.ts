@@ -125,7 +125,7 @@ function meaningOf(status: number, retryAfter: number | undefined): CancelRespon
 const notSent = (why: string): CancelResponse => ({ kind: 'not_sent', why });
 
 export function createWriter(deps: WriterDeps): Writer {
-  const { addresses, token, budget, dispatcher, timeout, meter, clock, tracer } = deps;
+  const { addresses, token, budget, dispatcher, timeout, meter, clock } = deps;
   const base = addresses.regional.replace(/\/+$/, '');
 
   async function send(
@@ -135,7 +135,7 @@ export function createWriter(deps: WriterDeps): Writer {
     stop: () => string | undefined,
   ): Promise<[CancelResponse, RequestOutcome | undefined]> {
     const url = new URL(base + TEMPLATE.replace('{dlqId}', encodeURIComponent(id)));
-    const headers = { accept: 'application/json', authorization: `Bearer ${bearer}`, ...tracer.headers() };
+    const headers = { accept: 'application/json', authorization: `Bearer ${bearer}` };
     const { isSent, response, error, stopped } = await withDeadline(timeout, signal, deadline =>
       exchange(dispatcher, url, headers, deadline, bytes => meter.bytes.inc({ endpoint: 'cancel' }, bytes), stop),
     );
@@ -155,7 +155,7 @@ export function createWriter(deps: WriterDeps): Writer {
   }
 
   const observed = (id: string, bearer: string, signal: AbortSignal, stop: () => string | undefined) =>
-    observeRequest(deps, { ...REQUEST, base }, async (ended, span) => {
+    observeRequest(deps, { ...REQUEST, base, signal }, async (ended, span) => {
       const [meaning, outcome] = await send(id, bearer, signal, stop);
       if (outcome !== undefined) ended(outcome, 'status' in meaning ? meaning.status : undefined);
       if (outcome !== undefined && outcome !== 'ok') span.fail(outcome);

@@ -33,7 +33,6 @@ function setUp(accounts: readonly { readonly name: string; readonly baseUrl: str
     store,
     clock,
     random: () => 0,
-    traceQueue: () => undefined,
     log: createTestLog(),
     tracer: createTestTracer(),
     secrets: { of: () => [] },

@@ -8,12 +8,13 @@ import { createPeerKey, reportOfPeer } from '../../src/http/peer.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { openStore } from '../../src/store/open.ts';
 import { createOtlpExporter } from '../../src/telemetry/exporting.ts';
-import { lifecycleSpans } from '../../src/telemetry/lifecycle-spans.ts';
+import { toReadableSpan } from '../../src/telemetry/message-spans.ts';
 import { createDispatcher } from '../../src/upstream/dispatcher.ts';
 import { createPost } from '../../src/upstream/post.ts';
 import { createAgent } from '../support/agent.ts';
 import { afterThisTest, allKeys, createTestClient } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
+import { ofAttempt } from '../support/message-span.ts';
 
 const pem = (name: string) => readFileSync(join('test/support/certificates', name), 'utf8');
 const TLS = { key: pem('server.key'), cert: pem('server.pem') };
@@ -63,18 +64,10 @@ async function servePostgres() {
   return { port: await listen(server), messages };
 }
 
-const trace = {
-  traceId: '0'.repeat(31).concat('1'),
-  messageId: 'm',
-  events: [{ state: 'created' as const, time: 1, dueAt: 0 }],
-  lateEvents: 0,
-  partial: [],
-};
-
 const exportTo = async (endpoint: string, env: Record<string, string> = {}) => {
   const exporter = await createOtlpExporter({ endpoint, headers: {} }, env);
   const result = await new Promise<{ code: number }>(resolve =>
-    exporter.export(lifecycleSpans({ hasFlowControlKey: false, ...trace } as never), resolve),
+    exporter.export([toReadableSpan(ofAttempt())], resolve),
   );
   await exporter.shutdown();
   return result.code;

@@ -45,16 +45,16 @@ describe('environment errors', () => {
     expect(faults({ tracing }, { ...GRPC, OTEL_SDK_DISABLED: 'true' })).toEqual([]);
     expect(faults({ tracing }, { ...GRPC, OTEL_TRACES_EXPORTER: 'none' })).toEqual([]);
     // OTEL_TRACES_EXPORTER disables only the agent's own spans, not message traces.
-    expect(
-      faults({ tracing: { ...tracing, lifecycle: tracing } }, { ...GRPC, OTEL_TRACES_EXPORTER: 'none' }),
-    ).toHaveLength(1);
+    expect(faults({ tracing: { ...tracing, messages: true } }, { ...GRPC, OTEL_TRACES_EXPORTER: 'none' })).toHaveLength(
+      1,
+    );
   });
 
   it.each(['', ' ', '\t'])('the blank value %j is the same as an unset variable', blank => {
     const names = ['EXPORTER_OTLP_ENDPOINT', 'EXPORTER_OTLP_TRACES_ENDPOINT', 'EXPORTER_OTLP_PROTOCOL', 'SDK_DISABLED'];
-    const more = ['TRACES_EXPORTER', 'TRACES_SAMPLER', 'PROPAGATORS', 'EXPORTER_OTLP_CERTIFICATE'];
+    const more = ['TRACES_EXPORTER', 'TRACES_SAMPLER', 'EXPORTER_OTLP_CERTIFICATE'];
     const env = Object.fromEntries([...names, ...more].map(name => [`OTEL_${name}`, blank]));
-    const traced = { tracing: { ...tracing, propagate: true } };
+    const traced = { tracing };
     expect(faults(traced, env)).toEqual([]);
     expect(warnings(traced, env)).toEqual([]);
     expect(faults(traced, { ...env, ...GRPC })).toHaveLength(1);
@@ -114,15 +114,13 @@ describe('environment errors', () => {
 
 describe('environment warnings', () => {
   it('variables that override a setting are named, with the setting and without credentials', () => {
-    const all = { ...tracing, propagate: true };
     expect(
       warnings(
-        { tracing: all },
+        { tracing },
         {
           OTEL_TRACES_EXPORTER: 'otlp,console',
           OTEL_EXPORTER_OTLP_ENDPOINT: 'https://u:canary@other.example/x?key=canary',
           OTEL_TRACES_SAMPLER: 'always_on',
-          OTEL_PROPAGATORS: 'none',
           OTEL_SERVICE_NAME: 'watcher',
         },
       ),
@@ -130,7 +128,6 @@ describe('environment warnings', () => {
       'tracing.endpoint: is overridden by OTEL_TRACES_EXPORTER, which is otlp,console',
       'tracing.sampleRatio: is overridden by OTEL_TRACES_SAMPLER, which is always_on',
       'tracing.endpoint: is overridden by OTEL_EXPORTER_OTLP_ENDPOINT: traces are sent to https://other.example/x?…',
-      'tracing.propagate: is overridden by OTEL_PROPAGATORS, which is none',
     ]);
     expect(warnings({ tracing }, { OTEL_SDK_DISABLED: ' TRUE ' })).toEqual([
       'tracing.enabled: is overridden by OTEL_SDK_DISABLED: no traces are exported',

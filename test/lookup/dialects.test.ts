@@ -50,7 +50,7 @@ describe.each([...OTHERS, ...DIALECTS])('with %s', (_, dialect) => {
       dialect.logDuplicates ? new Set(['m1', 'm2']) : new Set(['m1', 'm2', 'm3']),
     );
     await readNewest(KEY_LIST, reader, { limit: 3, signal });
-    const message = await readMessage({ account: 'a', reader, isTraced: false }, 'run', signal);
+    const message = await readMessage({ account: 'a', reader }, 'run', signal);
     expect(message?.entry).toMatchObject({ messageId: 'run' });
     expect(message && messageJson(message)).toMatchObject({
       outcome: 'failed',

@@ -35,7 +35,7 @@ const ROWS = [
 ];
 
 it('the timeline of a message contains the reason of each failed attempt', async () => {
-  const message = await readMessage({ account: 'a', reader: await readerOf(ROWS), isTraced: false }, 'm', signal);
+  const message = await readMessage({ account: 'a', reader: await readerOf(ROWS) }, 'm', signal);
   if (!message) throw new Error('no message');
   const { events } = messageJson(message);
   expect(events.map(({ error }) => error)).toEqual([

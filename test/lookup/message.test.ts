@@ -85,14 +85,13 @@ describe('readMessage', () => {
       const { url, state } = await emulateEmpty({ token: TOKEN, dialect: { dlqWorkflows: way } });
       state.addFailedRun({ messageId: 'run' });
       state.addDlqEntry({ messageId: 'other' });
-      const source = { account: 'a', reader: createTestClient(url).reader, isTraced: true };
+      const source = { account: 'a', reader: createTestClient(url).reader };
       expect(await readMessage(source, 'run', signal)).toMatchObject({
         messageId: 'run',
         events: [],
         entry: { messageId: 'run', callbackState: 'in_progress' },
-        traceId: expect.stringMatching(/^[0-9a-f]{32}$/),
       });
-      expect(await readMessage({ ...source, isTraced: false }, 'missing', signal)).toBeUndefined();
+      expect(await readMessage(source, 'missing', signal)).toBeUndefined();
     },
   );
 
@@ -106,7 +105,7 @@ describe('readMessage', () => {
         yield { rows: [at(1, 'created', { messageId })], rejected: 0, isLast: true };
       },
     } as unknown as Reader;
-    const message = await readMessage({ account: 'a', reader, isTraced: false }, 'm', signal);
+    const message = await readMessage({ account: 'a', reader }, 'm', signal);
     expect(messageJson(message as Message)).toMatchObject({
       messageId: 'm',
       callback: { messageId: 'callback', events: [{ state: 'created' }] },
@@ -125,7 +124,7 @@ describe('readMessage', () => {
         yield { rows: [], rejected: 0, isLast: true };
       },
     } as unknown as Reader;
-    const message = await readMessage({ account: 'a', reader, isTraced: false }, 'm', signal);
+    const message = await readMessage({ account: 'a', reader }, 'm', signal);
     expect(lookedUp).toEqual(['m']);
     expect(messageJson(message as Message)).toMatchObject({ messageId: 'm', callback: null });
   });
@@ -133,7 +132,7 @@ describe('readMessage', () => {
   it('readMessage rejects if the service ignores the filter messageId', async () => {
     const { url, state } = await emulateEmpty({ token: TOKEN, dialect: { messageIdFilter: 'ignored' } });
     state.addEvent({ messageId: 'other' });
-    const source = { account: 'a', reader: createTestClient(url).reader, isTraced: false };
+    const source = { account: 'a', reader: createTestClient(url).reader };
     await expect(readMessage(source, 'm', signal)).rejects.toThrow('the service ignores the parameter messageId');
   });
 });
@@ -154,14 +153,13 @@ it('messageJson converts a message to JSON without secrets', () => {
     entry: undefined,
     callbackEvents: [],
     hasMore: false,
-    traceId: 'abc',
   });
   expect(JSON.stringify(json)).not.toContain('secret');
   expect(json).toMatchObject({
     messageId: 'm',
     account: 'a',
     url: 'https://a.example/x?…',
-    traceId: 'abc',
+    traceId: undefined,
     outcome: 'failed',
     attempts: 2,
     durationSeconds: 18,
@@ -176,4 +174,20 @@ it('messageJson converts a message to JSON without secrets', () => {
     tookSeconds: 2,
     responseStatus: 500,
   });
+});
+
+it('messageJson contains the trace of the publisher, except for messages of a schedule', () => {
+  const [first, ...others] = FAILED.map(event => ({ ...event, messageId: 'm' }));
+  const publisher = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' };
+  const traceIdOf = (row: object) =>
+    messageJson({
+      account: 'a',
+      messageId: 'm',
+      events: [...others, { ...first, ...row } as DeliveryEvent],
+      entry: undefined,
+      callbackEvents: [],
+      hasMore: false,
+    }).traceId;
+  expect(traceIdOf({ publisher })).toBe(publisher.traceId);
+  expect(traceIdOf({ publisher, schedule: 'nightly' })).toBeUndefined();
 });

@@ -206,9 +206,9 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
 
   const quiet = createQuietTracer(write);
   /** Tracer that observes rounds and alert evaluations through their spans. */
-  const tracer: Tracer & { use(): void } = {
+  const tracer: Tracer & { refresh(): void } = {
     ...quiet,
-    use: () => undefined,
+    refresh: () => undefined,
     span(name, attributes, work, kind) {
       const of = process;
       const { collector, round } = attributes as { readonly collector?: string; readonly round?: string };

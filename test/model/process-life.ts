@@ -64,7 +64,6 @@ export function createQuietTracer(write: (line: string) => void): Tracer {
       write(`span ${name} ${Object.values(attributes).join(' ')}`);
       return work({ set: more => write(`span ${Object.values(more).join(' ')}`), fail: write });
     },
-    headers: () => ({}),
   };
 }
 

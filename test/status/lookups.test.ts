@@ -34,7 +34,6 @@ function lookupsOf(url: string, deadline?: number) {
   const open = { reader: client.at('browser'), patterns: [] };
   const { dlq, events, message } = createLookups({
     accountOf: name => (name === 'a' ? open : undefined),
-    isTraced: false,
     clock,
     ...(deadline && { deadline }),
   });

@@ -64,7 +64,7 @@ async function setUp() {
         /** Closes without saving, like a killed process. */
         async end() {
           await supervisor.stop();
-          await Promise.all([supervisor.alerting.close(), supervisor.exporting.close()]);
+          await Promise.all([supervisor.alerting.close(), supervisor.traces.close()]);
           await closing.close();
         },
         rows: async () => [...(await base.store.scan('a', 'history/')).keys()],

@@ -6,7 +6,9 @@ import generated from 'otlp-decoder/build/src/generated/root.js';
 /** A received span. Times are in milliseconds since the Unix epoch. */
 export interface ReceivedSpan {
   readonly resource: Readonly<Record<string, unknown>>;
+  readonly resourceSchema: string;
   readonly scope: string;
+  readonly scopeSchema: string;
   readonly traceId: string;
   readonly spanId: string;
   readonly parentSpanId: string;
@@ -29,8 +31,10 @@ interface KeyValue {
 interface Decoded {
   readonly resourceSpans?: readonly {
     readonly resource?: { readonly attributes?: readonly KeyValue[] };
+    readonly schemaUrl?: string;
     readonly scopeSpans?: readonly {
       readonly scope?: { readonly name?: string };
+      readonly schemaUrl?: string;
       readonly spans?: readonly {
         readonly traceId: string;
         readonly spanId: string;
@@ -74,11 +78,13 @@ function decode(body: Buffer, contentType: string): ReceivedSpan[] {
   }) as Decoded;
   // For JSON, fromObject decoded hexadecimal digits as Base64; toObject restores them unchanged.
   const id = (text = '') => (isJson ? text : Buffer.from(text, 'base64').toString('hex'));
-  return (decoded.resourceSpans ?? []).flatMap(({ resource, scopeSpans = [] }) =>
-    scopeSpans.flatMap(({ scope, spans = [] }) =>
+  return (decoded.resourceSpans ?? []).flatMap(({ resource, schemaUrl: resourceSchema = '', scopeSpans = [] }) =>
+    scopeSpans.flatMap(({ scope, schemaUrl: scopeSchema = '', spans = [] }) =>
       spans.map(span => ({
         resource: attributesOf(resource?.attributes),
+        resourceSchema,
         scope: scope?.name ?? '',
+        scopeSchema,
         traceId: id(span.traceId),
         spanId: id(span.spanId),
         parentSpanId: id(span.parentSpanId),

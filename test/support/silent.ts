@@ -32,7 +32,6 @@ export function createTestTracer(): Tracer & { readonly spans: string[] } {
       spans.push(name);
       return work({ set: () => undefined, fail: () => undefined });
     },
-    headers: () => ({}),
   };
 }
 

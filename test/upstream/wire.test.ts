@@ -558,25 +558,25 @@ describe('wire', () => {
   it.each([
     [{ Traceparent: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'] }, true],
     [{ 'Upstash-Forward-Traceparent': '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' }, true],
+    [{ traceparent: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-03'] }, true],
+    [{ traceparent: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-00'] }, false],
+    [{ traceparent: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-02'] }, false],
     [{ tracestate: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'] }, false],
     [{ traceparent: ['00-00000000000000000000000000000000-00f067aa0ba902b7-01'] }, false],
     [{ traceparent: ['00-4bf92f3577b34da6a3ce929d0e0e4736-0000000000000000-01'] }, false],
     [{ traceparent: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01 canary'] }, false],
     ['traceparent', false],
     [null, false],
-  ])('toDetailedEvent accepts only a valid trace context from the headers %j', (header, isValid) => {
-    const detail = toDetailedEvent({ messageId: 'm', state: 'active', time: NOW, header })?.detail;
-    expect(detail?.traceparent).toBe(isValid ? '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' : undefined);
+  ])('toDetailedEvent accepts only a valid, sampled trace context from the headers %j', (header, isValid) => {
+    const event = toDetailedEvent({ messageId: 'm', state: 'active', time: NOW, header });
+    const publisher = { traceId: '4bf92f3577b34da6a3ce929d0e0e4736', spanId: '00f067aa0ba902b7' };
+    expect(event?.publisher).toEqual(isValid ? publisher : undefined);
   });
 
   it('toDetailedEvent parses only the documented details of an event', () => {
     const row = { messageId: 'm', state: 'error', time: NOW, responseStatus: 503, method: 'PUT', flowControlKey: 'k' };
     const event = toDetailedEvent({ ...row, scheduleId: 's', body: 'b', error: 'e' });
-    expect(event).toMatchObject({ status: 503, schedule: 's' });
-    expect(event?.detail).toEqual({
-      method: 'PUT',
-      hasFlowControlKey: true,
-      traceparent: undefined,
-    });
+    expect(event).toMatchObject({ status: 503, schedule: 's', method: 'PUT', publisher: undefined });
+    expect(JSON.stringify(event)).not.toMatch(/"(b|e)"/);
   });
 });

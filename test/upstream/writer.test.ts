@@ -242,7 +242,6 @@ describe('cancel request', () => {
           controller.abort();
           throw bug;
         },
-        headers: () => ({}),
       },
     });
     await expect(cancel(ID, controller.signal)).rejects.toBe(bug);

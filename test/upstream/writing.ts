@@ -34,7 +34,6 @@ export function createTestWriter(regional: string, overrides: Partial<WriterDeps
         fail: reason => void Object.assign(span, { 'error.type': reason }),
       });
     },
-    headers: () => ({}),
   };
   const dispatcher = createDispatcher({ connectTimeout: 60_000, ca: overrides.ca });
   afterThisTest(() => dispatcher.destroy());

@@ -112,6 +112,12 @@ export function createEvents(
   const limits = { ...options, maxOpen, onTimeWithin };
   const tailOptions = { ...limits, isSwept: options.lateSweep > options.overlap };
   const recall = (memory: Memory) => factsOf(memory, options);
+  const folded = (memory: Memory) => ({
+    memory,
+    facts: recall(memory),
+    changes: drainChanges(memory),
+    onCommitted: () => memory.traces?.send(),
+  });
 
   async function observeTail(context: Context): Observed {
     const { memory, walk } = context;
@@ -124,7 +130,7 @@ export function createEvents(
       fold(memory) {
         if (!range) return { memory, facts: undefined, changes: [] };
         foldTail(memory, tail, range, tailOptions);
-        return { memory, facts: recall(memory), changes: drainChanges(memory) };
+        return folded(memory);
       },
       isPartial: range?.isPartial ?? false,
       more: isLast ? undefined : { tail },
@@ -139,7 +145,7 @@ export function createEvents(
     return {
       fold(memory) {
         if (range && isRead) foldSweep(memory, range, limits);
-        return { memory, facts: recall(memory), changes: drainChanges(memory) };
+        return folded(memory);
       },
       isPartial: range?.isPartial ?? false,
       more: range && { sweep: isRead ? undefined : range },

@@ -1,10 +1,10 @@
 import { observeValue } from '../../metrics/family.ts';
-import { EVENT_STATES, type MessageOutcome } from '../../model/message.ts';
+import { EVENT_STATES, type EventState, type MessageOutcome } from '../../model/message.ts';
 import { type EventTable, eventsWithin, messagePlace, stateAt, tableFrom, timeAt } from './event-table.ts';
 import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, close, type Gauges, type Memory, noteGap, type OpenMessage } from './memory.ts';
 import { peakOf } from './peak.ts';
-import { BUCKET_BOUNDS, type DeliveryResult, isAmongSlowest, observeAttempt, observeWait } from './tally.ts';
+import { BUCKET_BOUNDS, type DeliveryResult, observeAttempt, observeWait } from './tally.ts';
 
 export const MAX_OPEN = 100_000;
 
@@ -45,7 +45,7 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
   if (!checkpoint) return;
   const { message, time } = event;
   const known = open.get(message);
-  const state = EVENT_STATES[event.state];
+  const state = EVENT_STATES[event.state] as EventState;
   const hasEnded = memory.ended.has(message);
   const isExpected = hasEnded || known?.activeAt !== undefined;
   if (isInOrder) detectGap(memory, checkpoint, event, isExpected, limits.overlap);
@@ -56,6 +56,7 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
   }
   // Delayed or repeated events must not reopen the message.
   if (hasEnded) return;
+  const traceId = memory.traces?.follow({ message, state, time }, counts(memory, time));
   if (state === 'created') begin(memory, event, known, limits);
   else if (state === 'active') startAttempt(memory, event, known, limits);
   else if (state === 'error' && known) {
@@ -63,7 +64,7 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
     memory.touchedOpen.add(message);
     // If the creation time is unknown, only attempts are tracked.
     if (known.createdAt === undefined) close(memory, message, known);
-  } else if (isEnding(event.state)) end(memory, event, known, state as MessageOutcome, limits);
+  } else if (isEnding(event.state)) end(memory, event, { known, outcome: state as MessageOutcome, traceId }, limits);
 }
 
 const counts = ({ checkpoint }: Memory, time: number) => checkpoint !== undefined && time > checkpoint.floor;
@@ -122,25 +123,26 @@ function endAttempt(memory: Memory, open: OpenMessage, result: DeliveryResult, t
 const isOverdue = ({ checkpoint }: Memory, { dueAt }: OpenMessage, time: number, { onTimeWithin }: Limits) =>
   checkpoint !== undefined && time > dueAt + onTimeWithin && dueAt + onTimeWithin > checkpoint.floor;
 
+interface Ending {
+  readonly known: OpenMessage | undefined;
+  readonly outcome: MessageOutcome;
+  /** Trace of the message's delivery span, if it has one. */
+  readonly traceId: string | undefined;
+}
+
 function end(
   memory: Memory,
-  event: KeptEvent,
-  known: OpenMessage | undefined,
-  outcome: MessageOutcome,
+  { message, time, destination }: KeptEvent,
+  { known, outcome, traceId }: Ending,
   limits: Limits,
 ): void {
-  const { message, time, destination } = event;
   const { log, ended, touched } = memory;
   ended.set(message, time);
   if (known) {
     if (outcome !== 'cancelled') endAttempt(memory, known, outcome === 'delivered' ? 'success' : 'error', time);
     close(memory, message, known);
   }
-  const isCounted = counts(memory, time);
-  const waited = outcome === 'delivered' && known?.createdAt !== undefined ? time - known.dueAt : undefined;
-  const isSlow = memory.traces !== undefined && waited !== undefined && isAmongSlowest(log, waited);
-  const traceId = memory.traces?.end(message, outcome, { isCounted, isSlow });
-  if (!isCounted) return;
+  if (!counts(memory, time)) return;
   const { row, tally } = memory.destinations.of(destination, time);
   tally.finished[outcome] += 1;
   touched.add(row).add('log');
@@ -149,7 +151,7 @@ function end(
     return;
   }
   const exemplar = traceId === undefined ? undefined : { traceId, time };
-  if (waited !== undefined) observeWait([log, tally], 'timeToDeliver', waited, exemplar);
+  if (outcome === 'delivered') observeWait([log, tally], 'timeToDeliver', time - known.dueAt, exemplar);
   observeValue(log.attempts[outcome], BUCKET_BOUNDS.attempts, known.attempts, exemplar);
   const becomesOverdue = !known.overdue && isOverdue(memory, known, time, limits);
   if (becomesOverdue) log.overdue += 1;
@@ -165,7 +167,7 @@ export function detectMissing(memory: Memory, now: number, limits: Limits): void
   for (const [message, known] of memory.open) {
     if (now > known.dueAt + DROPPED_AFTER) {
       close(memory, message, known);
-      memory.traces?.abandon(message, 'no_end');
+      memory.traces?.abandon(message);
       memory.log.untracked.evicted += 1;
       memory.touched.add('log');
     } else if (known.createdAt !== undefined && !known.overdue && isOverdue(memory, known, now, limits)) {

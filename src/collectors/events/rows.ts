@@ -13,7 +13,7 @@ import type { Checkpoint, Memory, OpenMessage } from './memory.ts';
 import type { Schedule } from './schedule-options.ts';
 import { createSchedules } from './schedules.ts';
 import { createLogTally, type LogTally } from './tally.ts';
-import { createTraceCollector, type OpenTrace, type TraceOptions } from './traces.ts';
+import { type OpenTrace, TraceCollector, type TraceOptions } from './traces.ts';
 
 type StoredOpen = [number | null, number, number | null, number, 0 | 1];
 type StoredEvent = [string, number, number, number, string, ...(readonly string[])];
@@ -74,7 +74,6 @@ export function restoreMemory(
   const openTraces = new Map<bigint, OpenTrace>();
   const touched = new Set<string>();
   const scheduleRows = new Map<string, string>();
-  let queued = 0;
   for (const [key, value] of rows) {
     const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
     if (kind === 'destination' && name.startsWith(`${option}/`)) {
@@ -94,12 +93,10 @@ export function restoreMemory(
       chunks.push([Number(name), createEventTable(events)]);
     } else if (kind === 'schedule') scheduleRows.set(name, value);
     else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
-    else if (kind === 'trace' && traces) openTraces.set(parseId(name), JSON.parse(value) as OpenTrace);
-    else if (kind === 'outbox' && traces) queued += 1;
-    // Tracing is disabled: delete its rows.
-    else if (kind === 'trace' || kind === 'outbox') touched.add(key);
+    else if (kind === 'traced' && traces) openTraces.set(parseId(name), JSON.parse(value) as OpenTrace);
+    // Rows of a disabled setting.
+    else if (kind === 'traced') touched.add(key);
   }
-  traces?.queue.restore(queued);
   const tables = chunks.map(([, table]) => table);
   const watermark = checkpoint?.watermark ?? 0;
   // In order of creation, because eviction starts with the oldest.
@@ -127,7 +124,7 @@ export function restoreMemory(
     gauges: undefined,
     span: Number.POSITIVE_INFINITY,
     savedAt: Number.NEGATIVE_INFINITY,
-    traces: traces && createTraceCollector(traces, openTraces),
+    traces: traces && new TraceCollector(traces, openTraces),
     touched,
     touchedOpen: new Set(),
   };

@@ -109,20 +109,3 @@ export function observeWait(
 ): void {
   for (const tally of tallies) observeValue(tally[wait], BUCKET_BOUNDS[wait], seconds(ms), exemplar);
 }
-
-/** Minimum number of deliveries before any delivery counts as slow. */
-const MIN_DELIVERIES = 100;
-
-/** Whether a delivery exceeded a bucket bound that at most 1% of earlier deliveries exceeded. */
-export function isAmongSlowest({ timeToDeliver: { counts } }: LogTally, ms: number): boolean {
-  const deliveries = counts.reduce((a, b) => a + b, 0);
-  if (deliveries < MIN_DELIVERIES) return false;
-  let [index, above] = [counts.length, 0];
-  while (index > 0 && above + (counts[index - 1] as number) <= deliveries / 100) {
-    index -= 1;
-    above += counts[index] as number;
-  }
-  // Buckets from `index` upwards contain the slowest 1%. Their lower bound is the limit.
-  const bound = index === 0 ? 0 : BUCKET_BOUNDS.timeToDeliver[index - 1];
-  return bound !== undefined && seconds(ms) > bound;
-}

@@ -1,147 +1,233 @@
-import { BoundedMap } from '../../kit/bounded-map.ts';
+import { hashedId } from '../../kit/hash.ts';
 import { boundText } from '../../kit/text.ts';
-import {
-  boundId,
-  type LifecycleTrace,
-  type PartialReason,
-  type TracedEvent,
-  type TraceQueue,
-  traceIdOf,
-} from '../../model/lifecycle-trace.ts';
-import type { DeliveryEvent, MessageOutcome } from '../../model/message.ts';
-import { isEnding, type KeptEvent } from './kept-event.ts';
+import { type DeliveryEvent, EVENT_SEQUENCE, type EventState, isEnd } from '../../model/message.ts';
+import type { MessageSpan, MessageSpans, SpanContext } from '../../model/message-span.ts';
 
-const MAX_OPEN = 10_000;
-/** Maximum number of finished messages that are remembered, so that delayed events do not open a second trace. */
-const MAX_DONE = 20_000;
-/** Maximum number of events per trace: enough for 64 attempts with three events each. */
+/** Maximum number of open messages whose events are kept. */
+const MAX_OPEN = 100_000;
+/** Maximum number of events per message, without its end. */
 const MAX_EVENTS = 200;
+/** Maximum number of ended spans that wait for a commit. */
+const MAX_ENDED = 10_000;
 const MAX_TEXT = 200;
 
 export interface TraceOptions {
-  /** Part of every trace id, so that two accounts never share one. */
+  /** Part of every span id, so that two accounts never share one. */
   readonly account: string;
-  /** Fraction of traces to keep for messages without a retry, failure, cancellation or slow delivery. */
-  readonly sampleRatio: number;
-  readonly queue: TraceQueue;
+  readonly baseUrl: string;
+  readonly send: MessageSpans;
 }
 
-/** An unfinished trace, in its stored form. */
-export type OpenTrace = LifecycleTrace & {
+/** An event. Times are in milliseconds since the Unix epoch. */
+interface TracedEvent {
+  readonly state: EventState;
+  readonly time: number;
+  readonly status?: number | undefined;
+}
+
+/** An open message, in its stored form. */
+export interface OpenTrace {
+  readonly messageId: string;
   readonly events: TracedEvent[];
-  readonly partial: PartialReason[];
-  lateEvents: number;
-};
-
-/** Collects the events of open messages and queues finished traces for export. */
-export type TraceCollector = ReturnType<typeof createTraceCollector>;
-
-const hasRetried = ({ events }: OpenTrace) =>
-  events.some(({ state }) => state === 'retry') || events.filter(({ state }) => state === 'active').length > 1;
-
-/** Maps a trace id to a number in [0, 1), the same in every process. */
-const fractionOf = (traceId: string) => Number.parseInt(traceId.slice(0, 13), 16) / 2 ** 52;
-
-const keyOf = (message: bigint) => `trace/${message.toString(16)}`;
-
-function openTrace(account: string, event: DeliveryEvent): OpenTrace {
-  const { messageId, url, topic, queue, schedule, detail } = event;
-  const short = (text: string | undefined) => (text === undefined ? undefined : boundText(text, MAX_TEXT));
-  const address = url === undefined ? undefined : URL.parse(url);
-  return {
-    traceId: traceIdOf(account, messageId),
-    messageId: boundId(messageId),
-    events: [],
-    host: short(address?.hostname),
-    origin: address?.hostname ? short(`${address.protocol}//${address.host}`) : undefined,
-    method: short(detail?.method),
-    topic: short(topic),
-    queue: short(queue),
-    schedule: short(schedule),
-    hasFlowControlKey: detail?.hasFlowControlKey ?? false,
-    traceparent: detail?.traceparent,
-    lateEvents: 0,
-    partial: [],
-  };
+  /** The publisher's span, if a row contains a sampled trace context. */
+  publisher?: SpanContext | undefined;
+  origin?: string | undefined;
+  method?: string | undefined;
+  topic?: string | undefined;
+  queue?: string | undefined;
+  schedule?: string | undefined;
+  isPartial: boolean;
+  /** Set with the first span, because later spans must refer to the same ids. */
+  ids?: { readonly traceId: string; readonly deliveryId: string };
+  /** Number of attempts whose spans are not needed any more. */
+  done: number;
 }
 
-/** `stored`: open traces of an earlier process, by message. */
-export function createTraceCollector(
-  { account, sampleRatio, queue }: TraceOptions,
-  stored: ReadonlyMap<bigint, OpenTrace> = new Map(),
-) {
-  const firstTime = ({ events }: OpenTrace) => events[0]?.time ?? 0;
-  const open = new Map([...stored].sort(([, a], [, b]) => firstTime(a) - firstTime(b)));
-  const done = new BoundedMap<bigint, true>(MAX_DONE);
-  const touched = new Set<bigint>();
-  const outbox = new Map<string, string>();
+interface Attempt extends Pick<MessageSpan, 'start' | 'end' | 'result' | 'status'> {
+  readonly hasStart: boolean;
+  /** Number of started attempts, this one included. */
+  readonly number: number;
+}
 
-  function mark(trace: OpenTrace, reason: PartialReason): void {
-    if (!trace.partial.includes(reason)) trace.partial.push(reason);
+const byTime = (a: TracedEvent, b: TracedEvent) =>
+  a.time - b.time || EVENT_SEQUENCE.indexOf(a.state) - EVENT_SEQUENCE.indexOf(b.state);
+
+/** Returns the attempts whose result is known. An attempt without a listed start begins with its result. */
+function attemptsOf(sorted: readonly TracedEvent[]): Attempt[] {
+  const attempts: Attempt[] = [];
+  let number = 0;
+  let start: number | undefined;
+  for (const { state, time, status } of sorted) {
+    if (state === 'active') {
+      number += 1;
+      start = time;
+    } else if (state === 'error' || state === 'delivered' || (start !== undefined && isEnd(state))) {
+      if (start === undefined) number += 1;
+      const result = state as MessageSpan['result'];
+      attempts.push({ start: start ?? time, end: time, result, status, hasStart: start !== undefined, number });
+      start = undefined;
+    }
+  }
+  return attempts;
+}
+
+const short = (text: string | undefined) => (text === undefined ? undefined : boundText(text, MAX_TEXT));
+
+function originOf(url: string | undefined): string | undefined {
+  const address = url === undefined ? undefined : URL.parse(url);
+  return address?.hostname ? short(`${address.protocol}//${address.host}`) : undefined;
+}
+
+/** Adds what a row reports about its message. */
+function addRow(trace: OpenTrace, row: DeliveryEvent): void {
+  trace.publisher ??= row.publisher;
+  trace.origin ??= originOf(row.url);
+  trace.method ??= short(row.method);
+  trace.topic ??= short(row.topic);
+  trace.queue ??= short(row.queue);
+  trace.schedule ??= short(row.schedule);
+}
+
+type FollowedEvent = { readonly message: bigint; readonly state: EventState; readonly time: number };
+
+/** Collects the events of open messages, and creates spans of their attempts and deliveries. */
+export class TraceCollector {
+  readonly #options: TraceOptions;
+  readonly #open: Map<bigint, OpenTrace>;
+  readonly #touched = new Set<bigint>();
+  #ended: MessageSpan[] = [];
+  #dropped = 0;
+  /** Iterator over `#open`, to evict the oldest message in constant time. Dropped when rows are drained. */
+  #oldestFirst: MapIterator<bigint> | undefined;
+
+  /** `stored`: open messages of an earlier process. */
+  constructor(options: TraceOptions, stored: ReadonlyMap<bigint, OpenTrace>) {
+    this.#options = options;
+    const firstTime = ({ events }: OpenTrace) => events[0]?.time ?? 0;
+    this.#open = new Map([...stored].sort(([, a], [, b]) => firstTime(a) - firstTime(b)));
   }
 
-  /** Closes a trace, and queues it if it is wanted and the queue has capacity. Returns the id of a queued trace. */
-  function finish(message: bigint, trace: OpenTrace, isWanted: boolean): string | undefined {
-    open.delete(message);
-    done.set(message, true);
-    touched.add(message);
-    if (!isWanted || !queue.add(trace)) return undefined;
-    outbox.set(trace.traceId, JSON.stringify(trace));
-    return trace.traceId;
+  /**
+   * Adds an event. `isLate`: later events of the message may have been followed, so the event only marks the message as partial,
+   * unless it is the end of the known events.
+   */
+  add({ message, time }: Pick<FollowedEvent, 'message' | 'time'>, row: DeliveryEvent, isLate: boolean): void {
+    const known = this.#open.get(message);
+    if (!known && isLate) return;
+    const trace = known ?? { messageId: boundText(row.messageId, MAX_TEXT), events: [], isPartial: false, done: 0 };
+    addRow(trace, row);
+    const { state, status } = row;
+    const isAfterOthers = trace.events.some(event => event.time <= time);
+    const isAdded = isLate ? isEnd(state) && isAfterOthers : isEnd(state) || trace.events.length < MAX_EVENTS;
+    if (isAdded) trace.events.push({ state, time, status });
+    else trace.isPartial = true;
+    this.#touched.add(message);
+    if (known) return;
+    this.#open.set(message, trace);
+    if (this.#open.size > MAX_OPEN) this.#evictOldest();
   }
 
-  const isChosen = (trace: OpenTrace) => hasRetried(trace) || fractionOf(trace.traceId) < sampleRatio;
+  /**
+   * Creates the spans that an event ends, once all earlier events are listed. `isCounted`: whether the event is later than the
+   * first start of the agent. Returns the trace id of an ended delivery.
+   */
+  follow({ message, state, time }: FollowedEvent, isCounted: boolean): string | undefined {
+    const trace = this.#open.get(message);
+    if (!trace || !(state === 'error' || isEnd(state))) return undefined;
+    const events = trace.events.filter(event => event.time <= time).sort(byTime);
+    // `add` has ignored the event.
+    if (!events.some(event => event.state === state && event.time === time)) return undefined;
+    this.#touched.add(message);
+    const attempts = attemptsOf(events);
+    const { publisher } = trace;
+    const [first] = events;
+    if (isEnd(state)) this.#open.delete(message);
+    if (!publisher || !first) return undefined;
+    if (isCounted) this.#addSpans(trace, publisher, first, attempts, isEnd(state) ? state : undefined, time);
+    trace.done = Math.max(trace.done, attempts.length);
+    return isCounted && isEnd(state) ? trace.ids?.traceId : undefined;
+  }
 
-  function abandon(message: bigint, reason: PartialReason): void {
-    const trace = open.get(message);
+  /** Drops a message whose end is missing. */
+  abandon(message: bigint): void {
+    const trace = this.#open.get(message);
     if (!trace) return;
-    mark(trace, reason);
-    finish(message, trace, isChosen(trace));
+    this.#open.delete(message);
+    this.#touched.add(message);
+    if (trace.publisher) this.#dropped += 1;
   }
 
-  return {
-    /** Adds an event. A delayed event opens no trace: its trace may have been exported already. */
-    add({ message, state, time, dueAt }: KeptEvent, row: DeliveryEvent, isLate: boolean): void {
-      if (done.has(message)) return;
-      const known = open.get(message);
-      if (!known && isLate) return;
-      const trace = known ?? openTrace(account, row);
-      if (!known) open.set(message, trace);
-      touched.add(message);
-      if (isLate) trace.lateEvents += 1;
-      // A final event is kept even if the trace is full.
-      if (trace.events.length < (isEnding(state) ? 2 * MAX_EVENTS : MAX_EVENTS)) {
-        trace.events.push({ state: row.state, time, dueAt, status: row.status });
-      } else mark(trace, 'too_many_events');
-      const [oldest] = open.size > MAX_OPEN ? open.keys() : [];
-      if (oldest !== undefined) abandon(oldest, 'evicted');
-    },
-    end(
-      message: bigint,
-      outcome: MessageOutcome,
-      { isCounted, isSlow }: { readonly isCounted: boolean; readonly isSlow: boolean },
-    ): string | undefined {
-      const trace = open.get(message);
-      if (!trace) return undefined;
-      return finish(message, trace, isCounted && (outcome !== 'delivered' || isSlow || isChosen(trace)));
-    },
-    abandon,
-    markGap(): void {
-      for (const [message, trace] of open) {
-        mark(trace, 'gap');
-        touched.add(message);
-      }
-    },
-    drainRows(): ReadonlyMap<string, string | null> {
-      const rows = new Map<string, string | null>();
-      for (const message of touched) {
-        const trace = open.get(message);
-        rows.set(keyOf(message), trace ? JSON.stringify(trace) : null);
-      }
-      for (const [traceId, text] of outbox) rows.set(`outbox/${traceId}`, text);
-      touched.clear();
-      outbox.clear();
-      return rows;
-    },
-  };
+  /** Marks all open messages as partial, because the log has lost events. */
+  markGap(): void {
+    for (const [message, trace] of this.#open) {
+      trace.isPartial = true;
+      this.#touched.add(message);
+    }
+  }
+
+  /** Returns changed rows; null for rows to delete. */
+  drainRows(): ReadonlyMap<string, string | null> {
+    const rowOf = (trace: OpenTrace | undefined) => (trace ? JSON.stringify(trace) : null);
+    const rows = [...this.#touched].map((message): [string, string | null] => [
+      `traced/${message.toString(16)}`,
+      rowOf(this.#open.get(message)),
+    ]);
+    this.#touched.clear();
+    this.#oldestFirst = undefined;
+    return new Map(rows);
+  }
+
+  /** Sends ended spans. Call it only after the rows are committed, so that a restart does not create other spans. */
+  send(): void {
+    if (this.#ended.length > 0 || this.#dropped > 0) this.#options.send(this.#ended, this.#dropped);
+    this.#ended = [];
+    this.#dropped = 0;
+  }
+
+  #evictOldest(): void {
+    this.#oldestFirst ??= this.#open.keys();
+    const { value } = this.#oldestFirst.next();
+    if (value !== undefined) this.abandon(value);
+  }
+
+  #addSpans(
+    trace: OpenTrace,
+    publisher: SpanContext,
+    first: TracedEvent,
+    attempts: readonly Attempt[],
+    outcome: 'delivered' | 'failed' | 'cancelled' | undefined,
+    end: number,
+  ): void {
+    const { account, baseUrl } = this.#options;
+    const { messageId, schedule, isPartial, done, origin, method, topic, queue } = trace;
+    const idOf = (kind: string, start: number, digits = 16) => hashedId([account, messageId, kind, start], digits);
+    // A schedule stores its headers: all its messages would share one trace.
+    const traceId = schedule === undefined ? publisher.traceId : idOf('trace', first.time, 32);
+    trace.ids ??= { traceId, deliveryId: idOf('delivery', first.time) };
+    const message = { account, baseUrl, messageId, publisher, ...trace.ids, origin, method, topic, queue, schedule };
+    for (const { hasStart, number, ...attempt } of attempts.slice(done)) {
+      const spanId = idOf(hasStart ? 'attempt' : attempt.result, attempt.start);
+      this.#end({ kind: 'attempt', message, spanId, ...attempt, attempts: number, isPartial: !hasStart });
+    }
+    if (outcome === undefined) return;
+    const last = attempts.at(-1);
+    const number = last?.number ?? 0;
+    const lacksEvents = number > attempts.length || attempts.some(({ hasStart }) => !hasStart);
+    this.#end({
+      kind: 'delivery',
+      message,
+      spanId: message.deliveryId,
+      start: first.time,
+      end,
+      result: outcome,
+      status: last?.status,
+      attempts: Math.max(done, number),
+      isPartial: isPartial || first.state !== 'created' || lacksEvents,
+    });
+  }
+
+  #end(span: MessageSpan): void {
+    if (this.#ended.length < MAX_ENDED) this.#ended.push(span);
+    else this.#dropped += 1;
+  }
 }

@@ -129,7 +129,7 @@ export function traced(receiver: Receiver, tracer: Tracer): Receiver {
           if (result.kind !== 'ok') span.fail(result.kind);
           return result;
         },
-        'client',
+        { kind: 'client', signal },
       ),
   };
 }

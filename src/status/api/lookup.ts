@@ -143,7 +143,7 @@ export const MessageLookup = z.object({
   ...FOUND,
   ...OF_MESSAGE,
   workflowRunId: Text,
-  traceId: Text.describe('Null if the agent does not trace messages.'),
+  traceId: Text.describe('Trace of the publisher, if it is sampled; null for messages of a schedule.'),
   ...TIMELINE,
   deadLetter: Maybe(FoundDeadLetter),
   callback: Maybe(z.object({ messageId: z.string(), ...TIMELINE })).describe('The failure callback.'),

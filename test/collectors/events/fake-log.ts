@@ -169,12 +169,13 @@ export function createAgent(
       throw error;
     });
     return () => {
-      const { facts, changes, memory: moved } = step.fold(memory);
+      const { facts, changes, memory: moved, onCommitted } = step.fold(memory);
       memory = moved;
       for (const { key, value } of changes) {
         if (value === null) rows.delete(key);
         else rows.set(key, value);
       }
+      onCommitted?.();
       if (facts) shown = facts;
       if (step.more === undefined) walks.delete(round);
       else walks.set(round, { now, walk: step.more });

@@ -1,242 +1,382 @@
+import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import type { LifecycleTrace } from '../../../src/model/lifecycle-trace.ts';
-import { createAgent, createLog, MINUTE, SECOND } from './fake-log.ts';
+import { type OpenTrace, TraceCollector } from '../../../src/collectors/events/traces.ts';
+import { EVENT_SEQUENCE, EVENT_STATES } from '../../../src/model/message.ts';
+import type { MessageSpan } from '../../../src/model/message-span.ts';
+import { PUBLISHER } from '../../support/message-span.ts';
+import { runs } from '../../support/runs.ts';
+import { createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
 
-const DELIVERED = ['created', 'active', 'delivered'];
-const RETRIED = ['created', 'active', 'error', 'retry', 'active', 'delivered'];
+const RETRIED = ['created', 'active', 'error', 'retry', 'active', 'error', 'retry', 'active', 'delivered'];
+const OPTIONS = { overlap: '5s', lateSweep: '10m' };
 
-/** Creates a queue with a capacity. `waiting`: number of queued traces. */
-function createQueue(capacity = Number.POSITIVE_INFINITY) {
-  const queue = {
-    waiting: 0,
-    restore(count: number) {
-      queue.waiting = count;
-    },
-    add() {
-      if (queue.waiting >= capacity) return false;
-      queue.waiting += 1;
-      return true;
+/** Creates an agent that traces messages, and performs its first read. Times of spans are relative to `start`. */
+async function createTracing(account = 'a') {
+  const service = createLog();
+  const sent: MessageSpan[] = [];
+  const counts = { dropped: 0 };
+  const traces = {
+    account,
+    baseUrl: 'https://delivery.example.com',
+    send(spans: readonly MessageSpan[], dropped: number) {
+      sent.push(...spans);
+      counts.dropped += dropped;
     },
   };
-  return queue;
-}
-
-/** Creates a tracing agent and performs its first read. */
-async function createTracing(sampleRatio: number, account = 'a', queue = createQueue()) {
-  const service = createLog();
-  const agent = createAgent(service, { overlap: '5s', lateSweep: '10m' }, { account, sampleRatio, queue });
+  const agent = createAgent(service, OPTIONS, traces);
   await agent.round('tail');
-  const exported = () =>
-    [...agent.rows]
-      .filter(([key]) => key.startsWith('outbox/'))
-      .map(([, text]) => JSON.parse(text) as LifecycleTrace)
-      .sort((a, b) => a.messageId.localeCompare(b.messageId));
-  const names = () => exported().map(({ messageId }) => messageId);
-  return { ...service, agent, exported, names };
+  const start = service.clock.now + SECOND;
+  const linesOf = (spans: readonly MessageSpan[]) =>
+    spans.map(
+      ({ kind, message, start: from, end, result, isPartial, attempts }) =>
+        `${message.messageId} ${kind} ${from - start}-${end - start} ${result} ${attempts}${isPartial ? ' partial' : ''}`,
+    );
+  /** Adds a message whose rows contain the publisher's span. */
+  const add = (id: string, states: readonly string[], time = start, more: object = {}) =>
+    service.add(id, states, time, { publisher: PUBLISHER, ...more } as object);
+  return { ...service, agent, sent, counts, start, add, addUntraced: service.add, lines: () => linesOf(sent) };
 }
 
-describe('selection of traced messages', () => {
-  it('all failed, cancelled and retried messages are traced, regardless of the sample ratio', async () => {
-    const { agent, add, clock, names } = await createTracing(0);
-    add('msg_delivered', DELIVERED, clock.now + SECOND);
-    add('msg_retried', RETRIED, clock.now + SECOND);
-    add('msg_failed', ['created', 'active', 'error', 'failed'], clock.now + SECOND);
-    add('msg_cancelled', ['created', 'cancel_requested', 'cancelled'], clock.now + SECOND);
-    add('msg_open', ['created', 'active'], clock.now + SECOND);
+describe('spans of a message', () => {
+  it('a retried message has a delivery span and a child for each attempt, in the publisher’s trace', async () => {
+    const { agent, add, sent, lines } = await createTracing();
+    add('m', RETRIED);
     await agent.run(3);
-    expect(names()).toEqual(['msg_cancelled', 'msg_failed', 'msg_retried']);
-    expect(agent.rowsOf('trace')).toHaveLength(1);
+    expect(lines()).toEqual([
+      'm attempt 10-20 error 1',
+      'm attempt 40-50 error 2',
+      'm attempt 70-80 delivered 3',
+      'm delivery 0-80 delivered 3',
+    ]);
+    const [delivery] = sent.slice(-1);
+    for (const { message } of sent)
+      expect(message).toMatchObject({ traceId: PUBLISHER.traceId, deliveryId: delivery?.spanId });
+    expect(new Set(sent.map(({ spanId }) => spanId)).size).toBe(4);
+    expect(agent.rowsOf('traced')).toEqual([]);
   });
 
-  it('the slowest messages are traced once enough deliveries have been counted', async () => {
-    const { agent, add, clock, names } = await createTracing(0);
-    for (let number = 0; number < 200; number += 1) add(`msg_${number}`, DELIVERED, clock.now + SECOND + number);
+  it('an attempt span is sent when its result is known, the delivery span at the end', async () => {
+    const { agent, add, lines } = await createTracing();
+    add('m', ['created', 'active', 'error']);
     await agent.run(2);
-    expect(names()).toEqual([]);
-    add('msg_slow', DELIVERED, clock.now, { wait: 2 * SECOND });
-    add('msg_usual', DELIVERED, clock.now);
+    expect(lines()).toEqual(['m attempt 10-20 error 1']);
+    add('m', ['active', 'failed'], agent.watermark() + MINUTE);
+    await agent.run(7);
+    expect(lines()).toHaveLength(3);
+    expect(lines()[2]).toMatch(/^m delivery 0-\d+ failed 2$/);
+  });
+
+  it('messages without a sampled trace context have no spans', async () => {
+    const { agent, addUntraced, start, sent } = await createTracing();
+    addUntraced('m', RETRIED, start);
     await agent.run(3);
-    expect(names()).toEqual(['msg_slow']);
+    expect(sent).toEqual([]);
+    expect(agent.rowsOf('traced')).toEqual([]);
   });
 
-  it('every replica traces the same sample of other messages, but each account has its own sample', async () => {
-    const chosen = async (account: string) => {
-      const { agent, add, clock, names } = await createTracing(0.3, account);
-      for (let number = 0; number < 1000; number += 1) add(`msg_${number}`, DELIVERED, clock.now + SECOND + number);
-      await agent.run(2);
-      return names();
-    };
-    const [one, replica, other] = [await chosen('a'), await chosen('a'), await chosen('b')];
-    expect(one.length).toBeGreaterThan(250);
-    expect(one.length).toBeLessThan(350);
-    expect(replica).toEqual(one);
-    expect(other).not.toEqual(one);
-  });
-
-  it('messages created before counting started are not traced', async () => {
-    const service = createLog();
-    service.add('msg_old', ['created', 'failed'], service.clock.now - MINUTE);
-    const agent = createAgent(service, {}, { account: 'a', sampleRatio: 1, queue: createQueue() });
-    await agent.run(8);
-    expect(agent.rowsOf('outbox')).toEqual([]);
-  });
-});
-
-describe('trace content', () => {
-  it('a trace contains the data of the rows, but only the origin of the URL', async () => {
-    const { agent, log, clock, exported } = await createTracing(0);
-    const traceparent = '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01';
-    const detail = { method: 'POST', hasFlowControlKey: true, traceparent };
-    const fields = { status: 500, schedule: 's', detail };
-    const time = clock.now + SECOND;
-    for (const [index, state] of ['created', 'failed'].entries()) {
-      const row = { messageId: 'm', state, time: time + index, listedAt: time, queue: 'q', ...fields };
-      log.push({ ...row, url: 'https://api.example.com/path?key=secret' });
-    }
+  it('the trace context may be in any row of the message', async () => {
+    const { agent, log, addUntraced, add, start, lines } = await createTracing();
+    addUntraced('m', RETRIED.slice(0, -1), start);
     await agent.run(2);
-    expect(exported()).toEqual([
-      {
-        traceId: expect.stringMatching(/^[0-9a-f]{32}$/),
-        messageId: 'm',
-        events: [
-          { state: 'created', time, dueAt: 0, status: 500 },
-          { state: 'failed', time: time + 1, dueAt: 0, status: 500 },
-        ].reverse(),
-        host: 'api.example.com',
-        origin: 'https://api.example.com',
-        method: 'POST',
-        queue: 'q',
-        schedule: 's',
-        hasFlowControlKey: true,
-        traceparent,
-        lateEvents: 0,
-        partial: [],
-      },
+    agent.kill();
+    expect(lines()).toEqual([]);
+    add('m', ['delivered'], start + 10 * SECOND);
+    log.push({ messageId: 'other', state: 'created', time: start + 20 * SECOND, listedAt: start + 20 * SECOND });
+    await agent.run(3);
+    expect(lines()).toEqual([
+      'm attempt 10-20 error 1',
+      'm attempt 40-50 error 2',
+      'm attempt 70-10000 delivered 3',
+      'm delivery 0-10000 delivered 3',
     ]);
   });
 
-  it('a trace is created once even if the agent is killed at every step', async () => {
-    const { agent, add, clock, exported } = await createTracing(0);
-    add('msg', RETRIED, clock.now + SECOND, { wait: 10 * SECOND });
-    const seen: string[] = [];
-    for (let round = 0; round < 20; round += 1) {
-      agent.kill();
-      await agent.run(1, 5 * SECOND);
-      // Deleting a row marks its trace as exported.
-      for (const { messageId, traceId, events } of exported()) {
-        seen.push(`${messageId} ${events.length}`);
-        agent.rows.delete(`outbox/${traceId}`);
-      }
-    }
-    expect(seen).toEqual(['msg 6']);
-    expect(agent.rowsOf('trace')).toEqual([]);
+  it('spans contain the data of the rows, but only the origin of the URL', async () => {
+    const { agent, add, start, sent } = await createTracing();
+    const row = {
+      url: 'https://u:secret@api.example.com/path?key=secret',
+      method: 'PUT',
+      queue: 'q',
+      topic: 't',
+      status: 500,
+    };
+    add('m', ['created', 'active', 'failed'], start, row);
+    await agent.run(2);
+    expect(sent.map(({ status }) => status)).toEqual([500, 500]);
+    expect(sent[0]?.message).toEqual({
+      account: 'a',
+      baseUrl: 'https://delivery.example.com',
+      messageId: 'm',
+      publisher: PUBLISHER,
+      traceId: PUBLISHER.traceId,
+      deliveryId: sent[1]?.spanId,
+      origin: 'https://api.example.com',
+      method: 'PUT',
+      queue: 'q',
+      topic: 't',
+      schedule: undefined,
+    });
   });
 
-  it('a trace includes delayed events and is not created again for events that are listed after its end', async () => {
-    const { agent, add, clock, exported } = await createTracing(0);
-    add('msg', ['created'], clock.now + SECOND);
-    add('msg', ['error'], clock.now + 2 * SECOND, { late: 25 * SECOND });
-    add('msg', ['error'], clock.now + 3 * SECOND, { late: 60 * SECOND });
-    add('msg', ['failed'], clock.now + 20 * SECOND);
-    add('other', DELIVERED, clock.now + 25 * SECOND);
-    await agent.run(2, 15 * SECOND);
-    expect(exported()).toMatchObject([{ messageId: 'msg', lateEvents: 0 }]);
-    const [{ events, traceId } = { events: [], traceId: '' }] = exported();
-    expect(events.map(({ state }) => state).sort()).toEqual(['created', 'error', 'failed']);
-    agent.rows.delete(`outbox/${traceId}`);
-    // The same applies after a restart, when the end of the trace is no longer stored.
-    agent.kill();
-    for (let minute = 0; minute < 15; minute += 1) {
-      add(`other_${minute}`, DELIVERED, clock.now + 30 * SECOND);
-      await agent.run(1, MINUTE);
-      await agent.round('sweep');
-    }
+  it('each message of a schedule has a separate trace', async () => {
+    const { agent, add, start, sent } = await createTracing();
+    for (const [index, id] of ['m1', 'm2'].entries())
+      add(id, ['created', 'active', 'delivered'], start + index * SECOND, { schedule: 'nightly' });
     await agent.run(3);
-    expect(exported()).toEqual([]);
-    expect(agent.rowsOf('trace')).toEqual([]);
+    const traceIds = new Set(sent.map(({ message }) => message.traceId));
+    expect(traceIds.size).toBe(2);
+    for (const id of traceIds) expect(id).toMatch(/^(?!0{32})[0-9a-f]{32}$/);
+    expect(traceIds.has(PUBLISHER.traceId)).toBe(false);
   });
 
-  it('a trace includes the delayed events of an open message and reports their number', async () => {
-    const { agent, add, clock, exported } = await createTracing(0);
-    add('msg', ['created'], clock.now + SECOND);
-    add('msg', ['error'], clock.now + 2 * SECOND, { late: 2 * MINUTE });
-    add('msg', ['failed'], clock.now + 16 * MINUTE);
-    for (let minute = 0; minute < 18; minute += 1) {
-      add(`other_${minute}`, DELIVERED, clock.now + 30 * SECOND);
-      await agent.run(1, MINUTE);
-      await agent.round('sweep');
-    }
-    const [{ events, lateEvents } = { events: [] }, ...others] = exported();
-    expect(events.map(({ state }) => state).sort()).toEqual(['created', 'error', 'failed']);
-    expect(lateEvents).toBe(1);
-    expect(others).toEqual([]);
+  it('the ids depend on the account', async () => {
+    const idsOf = async (account: string) => {
+      const { agent, add, sent } = await createTracing(account);
+      add('m', RETRIED);
+      await agent.run(2);
+      return sent.map(({ spanId }) => spanId);
+    };
+    const [one, same, other] = [await idsOf('a'), await idsOf('a'), await idsOf('b')];
+    expect(same).toEqual(one);
+    expect(other.filter(id => one.includes(id))).toEqual([]);
   });
 
-  it('a trace is marked as partial if the log lost events before the message ended', async () => {
-    const { agent, add, clock, service, exported } = await createTracing(0);
-    add('msg', ['created'], clock.now + SECOND);
+  it('a cancelled message has a span of the open attempt', async () => {
+    const { agent, add, lines } = await createTracing();
+    add('m', ['created', 'active', 'cancel_requested', 'cancelled']);
+    add('n', ['created', 'cancelled']);
     await agent.run(2);
-    service.keeps = MINUTE;
-    clock.now += 60 * MINUTE;
-    add('msg', ['failed'], clock.now - 10 * SECOND);
+    expect(lines().sort()).toEqual([
+      'm attempt 10-30 cancelled 1',
+      'm delivery 0-30 cancelled 1',
+      'n delivery 0-10 cancelled 0',
+    ]);
+  });
+
+  it('exemplars contain the id of the publisher’s trace', async () => {
+    const { agent, add } = await createTracing();
+    add('m', ['created', 'active', 'delivered']);
     await agent.run(2);
-    expect(exported()).toMatchObject([{ messageId: 'msg', partial: ['gap'] }]);
+    const { timeToDeliver, attempts } = agent.shown().log;
+    for (const { exemplars } of [timeToDeliver, attempts.delivered])
+      expect(exemplars?.filter(each => each !== null).map(({ traceId }) => traceId)).toEqual([PUBLISHER.traceId]);
   });
 });
 
-describe('trace limits', () => {
-  it('keeps traces of at most 10,000 open messages; beyond that, exports the oldest as incomplete', async () => {
-    const { agent, add, clock, exported } = await createTracing(1);
-    for (let number = 0; number < 10_001; number += 1) add(`msg_${number}`, ['created'], clock.now + SECOND + number);
+describe('incomplete logs', () => {
+  it.each([
+    ['no creation', ['active', 'delivered'], ['attempt 0-10 delivered 1', 'delivery 0-10 delivered 1 partial']],
+    ['no start', ['created', 'delivered'], ['attempt 10-10 delivered 1 partial', 'delivery 0-10 delivered 1 partial']],
+    [
+      'no result of an attempt',
+      ['created', 'active', 'active', 'delivered'],
+      ['attempt 20-30 delivered 2', 'delivery 0-30 delivered 2 partial'],
+    ],
+  ])('spans are marked as partial if the log lists %s', async (_what, states, expected) => {
+    const { agent, add, lines } = await createTracing();
+    add('m', states);
     await agent.run(2);
-    expect(agent.rowsOf('trace')).toHaveLength(10_000);
-    expect(exported()).toMatchObject([{ partial: ['evicted'] }]);
-    add(exported()[0]?.messageId ?? '', ['active'], clock.now - SECOND);
-    await agent.run(1);
-    expect(agent.rowsOf('trace')).toHaveLength(10_000);
-    expect(exported()).toHaveLength(1);
+    expect(lines()).toEqual(expected.map(line => `m ${line}`));
   });
 
-  it('keeps at most 200 events per traced message, plus its end', async () => {
-    const { agent, add, clock, exported } = await createTracing(0);
-    add('msg', ['created', ...Array.from({ length: 300 }, () => 'active')], clock.now + SECOND);
-    add('msg', ['failed'], clock.now + 8 * SECOND);
-    await agent.run(3);
-    const [{ events, partial } = { events: [], partial: [] }] = exported();
-    expect(events.length).toBeLessThanOrEqual(201);
-    expect(events.map(({ state }) => state)).toContain('failed');
-    expect(partial).toEqual(['too_many_events']);
+  it('a delayed result does not change spans that have been sent, and marks the delivery as partial', async () => {
+    const { agent, add, start, lines } = await createTracing();
+    add('m', ['created', 'active'], start);
+    add('m', ['error'], start + 20, { late: 40 * SECOND });
+    add('m', ['active', 'error'], start + 5 * SECOND);
+    for (let number = 0; number < 5; number += 1) add(`o${number}`, ['created'], start + number * 15 * SECOND);
+    add('m', ['failed'], start + MINUTE);
+    await agent.run(6);
+    expect(lines()).toEqual(['m attempt 5000-5010 error 2', 'm delivery 0-60000 failed 2 partial']);
   });
 
-  it('keeps traces up to the capacity of the queue, even after a restart', async () => {
-    const queue = createQueue(3);
-    const { agent, add, clock, names } = await createTracing(1, 'a', queue);
-    const fail = async (...ids: string[]) => {
-      for (const [index, id] of ids.entries()) add(id, ['created', 'failed'], clock.now + SECOND + index * 100);
-      await agent.run(3);
+  it('a message ends with an end that is listed only by the sweep', async () => {
+    const { agent, add, start, lines } = await createTracing();
+    add('m', ['created', 'active'], start);
+    add('m', ['delivered'], start + 20, { late: 5 * MINUTE });
+    for (let minute = 0; minute < 15; minute += 1) {
+      add(`o${minute}`, ['created'], start + minute * MINUTE);
+      await agent.run(1, MINUTE);
+      await agent.round('sweep');
+    }
+    expect(lines()).toEqual(['m attempt 10-20 delivered 1', 'm delivery 0-20 delivered 1']);
+  });
+
+  it('spans are marked as partial if the log lost events before the message ended', async () => {
+    const { agent, add, clock, service, lines, start } = await createTracing();
+    add('m', ['created']);
+    await agent.run(2);
+    service.keeps = MINUTE;
+    clock.now += HOUR;
+    add('m', ['failed'], clock.now - 10 * SECOND);
+    await agent.run(2);
+    expect(lines()).toEqual([`m delivery 0-${clock.now - 40 * SECOND - start} failed 0 partial`]);
+  });
+
+  it('a message that is delivered again after its end has a second delivery span with another id', async () => {
+    const { agent, add, start, lines, sent } = await createTracing();
+    add('m', ['created', 'active', 'failed'], start);
+    await agent.run(2);
+    for (let minute = 1; minute < 5; minute += 1) add(`o${minute}`, ['created'], start + minute * MINUTE);
+    add('m', ['active', 'delivered'], start + 4 * MINUTE);
+    await agent.run(20);
+    expect(lines().filter(line => line.includes('delivery'))).toEqual([
+      'm delivery 0-20 failed 1',
+      'm delivery 240000-240010 delivered 1 partial',
+    ]);
+    expect(new Set(sent.map(({ spanId }) => spanId)).size).toBe(sent.length);
+  });
+
+  it('messages that ended before counting started have no spans', async () => {
+    const service = createLog();
+    service.add('old', ['created', 'failed'], service.clock.now - MINUTE, { publisher: PUBLISHER } as object);
+    const sent: MessageSpan[] = [];
+    const traces = {
+      account: 'a',
+      baseUrl: 'http://x',
+      send: (spans: readonly MessageSpan[]) => void sent.push(...spans),
     };
-    await fail('a', 'b');
-    agent.kill();
-    expect(queue.waiting).toBe(2);
-    await fail('c', 'd', 'e');
-    expect(names()).toEqual(['a', 'b', 'c']);
-    // Traces above the capacity are closed as well.
-    expect(agent.rowsOf('trace')).toEqual([]);
-    queue.waiting -= 1;
-    await fail('f', 'g');
-    expect(names()).toEqual(['a', 'b', 'c', 'f']);
+    await createAgent(service, OPTIONS, traces).run(8);
+    expect(sent).toEqual([]);
+  });
+});
+
+describe('restarts and limits', () => {
+  it('spans are sent once, with the same ids, even if the agent is killed at every step', async () => {
+    const spansOf = async (isKilled: boolean) => {
+      const { agent, add, start, sent } = await createTracing();
+      add('m', RETRIED, start, { wait: 10 * SECOND });
+      for (let round = 0; round < 30; round += 1) {
+        if (isKilled) {
+          await agent.round('tail', 0);
+          agent.kill();
+        }
+        await agent.run(1, 5 * SECOND);
+      }
+      return sent;
+    };
+    const killed = await spansOf(true);
+    expect(killed).toHaveLength(4);
+    expect(killed).toEqual(await spansOf(false));
   });
 
-  it('deletes the rows of traces when tracing is disabled', async () => {
-    const { add, clock, api, agent } = await createTracing(1);
-    add('msg', ['created'], clock.now + SECOND);
-    add('gone', ['created', 'failed'], clock.now + SECOND);
+  it('spans are not sent again after a restart', async () => {
+    const { sent, agent, add } = await createTracing();
+    add('m', RETRIED);
+    await agent.run(2, 15 * SECOND);
+    const before = sent.length;
+    agent.kill();
+    await agent.run(3);
+    expect([before, sent.length]).toEqual([4, 4]);
+  });
+
+  it('deletes the rows of open messages when tracing is disabled', async () => {
+    const { add, clock, api, agent } = await createTracing();
+    add('m', ['created']);
     await agent.run(2);
-    expect([agent.rowsOf('trace').length, agent.rowsOf('outbox').length]).toEqual([1, 1]);
-    const untraced = createAgent({ api, clock }, { overlap: '5s' });
+    expect(agent.rowsOf('traced')).toHaveLength(1);
+    const untraced = createAgent({ api, clock }, OPTIONS);
     for (const [key, value] of agent.rows) untraced.rows.set(key, value);
     untraced.kill();
     await untraced.run(1);
-    expect([untraced.rowsOf('trace'), untraced.rowsOf('outbox')]).toEqual([[], []]);
+    expect(untraced.rowsOf('traced')).toEqual([]);
+  });
+
+  const create = (stored: ReadonlyMap<bigint, OpenTrace> = new Map()) => {
+    const [sent, counts] = [[] as MessageSpan[], { dropped: 0 }];
+    const send = (spans: readonly MessageSpan[], dropped: number) => {
+      sent.push(...spans);
+      counts.dropped += dropped;
+    };
+    return { sent, counts, collector: new TraceCollector({ account: 'a', baseUrl: 'http://x', send }, stored) };
+  };
+  const row = (messageId: string, state: (typeof EVENT_STATES)[number], time: number) => ({
+    messageId,
+    state,
+    time,
+    publisher: PUBLISHER,
+  });
+
+  it('keeps at most 100,000 open messages, and counts the oldest above as a dropped span', () => {
+    const { collector, counts, sent } = create();
+    for (let number = 0; number <= 100_000; number += 1)
+      collector.add({ message: BigInt(number), time: number }, row(`m${number}`, 'created', number), false);
+    collector.send();
+    expect(counts.dropped).toBe(1);
+    for (const message of [0n, 1n]) {
+      collector.add({ message, time: 200_000 }, row(`m${message}`, 'failed', 200_000), true);
+      collector.follow({ message, state: 'failed', time: 200_000 }, true);
+    }
+    collector.send();
+    expect(sent.map(({ message }) => message.messageId)).toEqual(['m1']);
+  });
+
+  it('keeps at most 200 events per message, plus its end', () => {
+    const { collector, sent } = create();
+    for (let time = 0; time < 300; time += 1) collector.add({ message: 1n, time }, row('m', 'active', time), false);
+    const [rows] = [...collector.drainRows().values()];
+    expect(JSON.parse(rows ?? '').events).toHaveLength(200);
+    collector.add({ message: 1n, time: 400 }, row('m', 'failed', 400), false);
+    collector.follow({ message: 1n, state: 'failed', time: 400 }, true);
+    collector.send();
+    expect(sent.at(-1)).toMatchObject({ kind: 'delivery', isPartial: true, end: 400 });
+  });
+
+  it('keeps at most 10,000 ended spans until the next commit, and counts further ones as dropped', () => {
+    const { collector, sent, counts } = create();
+    for (let number = 0; number < 10_005; number += 1) {
+      const message = BigInt(number);
+      collector.add({ message, time: number }, row(`m${number}`, 'cancelled', number), false);
+      collector.follow({ message, state: 'cancelled', time: number }, true);
+    }
+    collector.send();
+    expect([sent.length, counts.dropped]).toEqual([10_000, 5]);
+  });
+
+  it('arbitrary events, delayed and with restarts, never have two spans with the same id', () => {
+    const event = fc.record({ state: fc.constantFrom(...EVENT_STATES), time: fc.integer({ min: 0, max: 30 }) });
+    const read = fc.record({
+      events: fc.uniqueArray(event, { maxLength: 12, selector: ({ state, time }) => `${state} ${time}` }),
+      watermark: fc.integer({ min: 0, max: 10 }),
+      isRestarted: fc.boolean(),
+    });
+    fc.assert(
+      fc.property(fc.array(read, { minLength: 1, maxLength: 8 }), reads => {
+        let { collector, sent } = create();
+        const all: MessageSpan[] = [];
+        const rows = new Map<string, string | null>();
+        const known = new Set<string>();
+        let pending: { readonly state: (typeof EVENT_STATES)[number]; readonly time: number }[] = [];
+        let watermark = -1;
+        for (const { events, watermark: step, isRestarted } of reads) {
+          for (const { state, time } of events) {
+            if (known.has(`${state} ${time}`)) continue;
+            known.add(`${state} ${time}`);
+            const isLate = time <= watermark;
+            collector.add({ message: 1n, time }, row('m', state, time), isLate);
+            if (isLate) collector.follow({ message: 1n, state, time }, true);
+            else pending.push({ state, time });
+          }
+          watermark += step;
+          const due = pending.filter(({ time }) => time <= watermark);
+          pending = pending.filter(({ time }) => time > watermark);
+          const rank = (state: (typeof EVENT_STATES)[number]) => EVENT_SEQUENCE.indexOf(state);
+          due.sort((a, b) => a.time - b.time || rank(a.state) - rank(b.state));
+          for (const { state, time } of due) collector.follow({ message: 1n, state, time }, true);
+          for (const [key, value] of collector.drainRows()) rows.set(key, value);
+          collector.send();
+          all.push(...sent.splice(0));
+          if (!isRestarted) continue;
+          const text = rows.get('traced/1');
+          ({ collector, sent } = create(new Map(text ? [[1n, JSON.parse(text) as OpenTrace]] : [])));
+        }
+        expect(new Set(all.map(({ spanId }) => spanId)).size).toBe(all.length);
+        for (const { spanId, start, end } of all) {
+          expect(spanId).toMatch(/^(?!0{16})[0-9a-f]{16}$/);
+          expect(end).toBeGreaterThanOrEqual(start);
+        }
+      }),
+      { numRuns: runs(500) },
+    );
   });
 });

@@ -1,0 +1,95 @@
+import { unlessAborted, withDeadline } from '../kit/clock.ts';
+import type { Counter } from '../kit/counter.ts';
+import { identityOf } from '../kit/identity.ts';
+import type { Log } from '../kit/log.ts';
+import type { Env } from '../kit/secret.ts';
+import type { MessageSpans } from '../model/message-span.ts';
+import { isDisabled, type TracingOptions } from './options.ts';
+import { disableTracing, type ProcessTracer } from './tracing.ts';
+
+export interface PreparedTraces {
+  readonly id: string;
+  /** Queues spans of messages; undefined if messages are not traced. */
+  readonly messageSpans: MessageSpans | undefined;
+  activate(): void;
+  /** Sends pending spans within `MAX_FLUSH_MS`. */
+  close(): Promise<void>;
+}
+
+interface TracesDeps {
+  readonly env: Env;
+  readonly spans: Counter<'outcome'>;
+  readonly tracer: ProcessTracer;
+  readonly log: Log;
+}
+
+/** Time limit of a flush (ms). Unsent spans are dropped. */
+const MAX_FLUSH_MS = 3000;
+
+const isTraced = ({ enabled }: TracingOptions, env: Env) => enabled && !isDisabled(env);
+
+export const tracesMessages = (options: TracingOptions, env: Env) => isTraced(options, env) && options.messages;
+
+/** Exports traces over OTLP: those of the agent, and spans of messages. */
+export class Traces {
+  readonly #deps: TracesDeps;
+  #current: PreparedTraces | undefined;
+  #replaced: PreparedTraces[] = [];
+
+  constructor(deps: TracesDeps) {
+    this.#deps = deps;
+  }
+
+  get messageSpans(): MessageSpans | undefined {
+    return this.#current?.messageSpans;
+  }
+
+  /**
+   * Creates the traces for a configuration, or returns the current ones if unchanged. `instance`: host and port of this process,
+   * as in its metrics. Rejects with an Error if a setting is unsupported.
+   */
+  async prepare(options: TracingOptions, instance: string): Promise<PreparedTraces> {
+    const { env, tracer } = this.#deps;
+    const isOn = isTraced(options, env);
+    const id = identityOf([isOn, options, instance]);
+    if (this.#current?.id === id) return this.#current;
+    const sdk = isOn && (await (await import('./sdk.ts')).prepareSdk({ ...this.#deps, options, instance }));
+    return {
+      id,
+      messageSpans: sdk && options.messages ? sdk.sendMessageSpans : undefined,
+      activate() {
+        if (sdk) sdk.start();
+        else disableTracing();
+        tracer.refresh();
+      },
+      async close() {
+        if (!sdk) return;
+        const never = new AbortController().signal;
+        await withDeadline(MAX_FLUSH_MS, never, deadline => unlessAborted(sdk.shutdown(), deadline)).catch(
+          () => undefined,
+        );
+      },
+    };
+  }
+
+  /** Switches to prepared traces. `closeReplaced` closes the earlier ones. */
+  use(prepared: PreparedTraces): void {
+    if (prepared === this.#current) return;
+    if (this.#current) this.#replaced.push(this.#current);
+    this.#current = prepared;
+    prepared.activate();
+  }
+
+  async discard(prepared: PreparedTraces): Promise<void> {
+    if (prepared !== this.#current) await prepared.close();
+  }
+
+  async closeReplaced(): Promise<void> {
+    for (const replaced of this.#replaced.splice(0)) await replaced.close();
+  }
+
+  /** Sends pending spans. */
+  async close(): Promise<void> {
+    await this.#current?.close();
+  }
+}
