@@ -130,7 +130,6 @@ async function inChromium(overview: Views['overview'], closing: Closing) {
     status: () => [],
     history: none,
     autoCancel: none,
-    agent: none,
     lookups: { dlq: none, events: none, message: none },
     explain: async () => [],
     journal: none,

@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { BREAKERS, FINAL_OUTCOMES } from '../src/model/journal.ts';
-import { ReloadErrorView } from '../src/status/api/agent.ts';
 import { PredicateView, RuleFindingView } from '../src/status/api/auto-cancel.ts';
 import { Num } from '../src/status/api/parts.ts';
 
@@ -111,6 +110,14 @@ export const JournalEntry = z.discriminatedUnion('step', [
     order: z.string(),
   }),
 ]);
+
+/** An error in a configuration file. Lines and columns start at 1. */
+export const ReloadErrorView = z.object({
+  file: z.string(),
+  line: z.int().optional(),
+  column: z.int().optional(),
+  message: z.string(),
+});
 
 /** Response of POST /-/reload. */
 export const Reloaded = z.object({ changed: z.array(z.string()).describe('Changed sections and accounts.') });

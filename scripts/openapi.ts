@@ -1,7 +1,6 @@
 import { z } from 'zod';
 import { ApprovalBody, ReasonBody } from '../src/http/routes/lifecycle.ts';
 import { AccountView, DeadLetterView } from '../src/status/api/account.ts';
-import { AgentView, ReloadErrorView } from '../src/status/api/agent.ts';
 import { AutoCancelView, Candidate, RuleFindingView } from '../src/status/api/auto-cancel.ts';
 import { HistoryView } from '../src/status/api/history.ts';
 import { DlqLookup, EventLookup, MessageLookup } from '../src/status/api/lookup.ts';
@@ -16,6 +15,7 @@ import {
   Failure,
   JournalEntry,
   NotReloaded,
+  ReloadErrorView,
   Reloaded,
   Stopped,
   Targets,
@@ -27,7 +27,6 @@ import {
 const COMPONENTS = {
   Account: AccountView,
   AccountRow,
-  Agent: AgentView,
   Alert: AlertView,
   Approval: ApprovalBody,
   Approved,

@@ -2,7 +2,7 @@ import { type AutoCancel, MAX_LINES } from '../auto-cancel/accounts.ts';
 import type { HttpServed } from '../http/served.ts';
 import { version } from '../kit/version.ts';
 import { CONTENT_TYPES, createExposition } from '../metrics/exposition.ts';
-import { createAgentView } from '../status/agent.ts';
+import { createAgentChecks } from '../status/agent.ts';
 import { createAutoCancelView } from '../status/auto-cancel.ts';
 import { createHistoryView } from '../status/history.ts';
 import { createLookups } from '../status/lookups.ts';
@@ -81,11 +81,9 @@ function createStateViews(state: AgentState, { base, supervisor, kept }: StateVi
   const { alerting } = supervisor;
   const alerts = (account?: string) => alerting.alerts(account);
   const byName = new Map(accounts.map(account => [account.name, account]));
-  const agent = createAgentView({
+  const agent = createAgentChecks({
     ...base,
-    loaded,
     accounts,
-    printConfig: async () => (await import('../config/redacted.ts')).redactedYaml(config),
     notifications: () => alerting.sending.notifications(),
     problemStates: () => alerting.problems(NO_ACCOUNT),
     group: base.leadership,
@@ -119,7 +117,6 @@ function createStateViews(state: AgentState, { base, supervisor, kept }: StateVi
       journal: shownJournal,
       clock,
     }),
-    agent: agent.view,
     lookups: createLookups({
       accountOf(name) {
         const open = state.running.find(each => each.name === name);

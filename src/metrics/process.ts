@@ -52,7 +52,6 @@ function toSample({ value, labels, metricName }: PromValue, name: string): Sampl
 
 export function createProcessMetrics(info: ProcessInfo) {
   const registry = new Registry();
-  let loadedAt = info.configLoadedAt;
   const registers = [registry];
   collectDefaultMetrics({ register: registry });
   const gauge = (name: string, help: string, value: number, labels: Record<string, string> = {}) => {
@@ -116,13 +115,9 @@ export function createProcessMetrics(info: ProcessInfo) {
     configLoaded(hash: string, at: number): void {
       configInfo.reset();
       configInfo.set({ hash }, 1);
-      loadedAt = at;
       lastSuccess.set(at / 1000);
       lastReload.set(1);
     },
-    configLoadedAt: (): number => loadedAt,
-    /** Start of this process (ms since the Unix epoch). */
-    startedAt: performance.timeOrigin,
     /** Reads the current values, which the source exposes until the next call. */
     refresh,
     source: {

@@ -173,14 +173,6 @@ export const API_ENDPOINTS: readonly ApiEndpoint[] = [
       account === undefined ? views.autoCancel(undefined) : ofAccount(views, account, views.autoCancel),
   }),
   define({
-    path: '/api/v1/agent',
-    description: 'The agent itself: its configuration without secrets, its last reload, store and notifiers.',
-    exposes: 'the configuration without its secrets',
-    response: 'Agent',
-    failures: { 400: INVALID },
-    view: views => views.agent(),
-  }),
-  define({
     path: '/api/v1/openapi.json',
     description: 'This description.',
     response: 'application/json',

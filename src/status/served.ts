@@ -2,7 +2,6 @@ import type { HttpServed, ReloadError } from '../http/served.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { ShownAlert } from '../rules/alerting.ts';
 import type { AccountView } from './api/account.ts';
-import type { AgentView } from './api/agent.ts';
 import type { AutoCancelView } from './api/auto-cancel.ts';
 import type { HistoryQuery, HistoryView } from './api/history.ts';
 import type { Overview, OverviewQuery } from './api/overview.ts';
@@ -19,7 +18,6 @@ export interface Views {
   /** Returns recorded samples of an account; undefined for an unknown name. Rejects with StoreError. */
   history(name: string, query: HistoryQuery): Promise<HistoryView | undefined>;
   autoCancel(account: string | undefined): Promise<AutoCancelView>;
-  agent(): Promise<AgentView>;
   readonly lookups: Lookups;
   status(): readonly AccountStatus[];
   /** Explains decisions on a failure callback, as JSON, for all accounts that track it or for one configured account. */

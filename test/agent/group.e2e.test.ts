@@ -82,7 +82,7 @@ it('a standby answers every GET route with the response of the leader, and names
   const probe = await get('/probe?account=b', { accept: 'application/openmetrics-text' });
   expect([probe.status, probe.headers.get('content-type')]).toEqual([200, expect.stringContaining('openmetrics')]);
   expect(await probe.text()).toContain('delivery_flow_control_waitlist_size{account="b"');
-  for (const path of ['/', '/accounts/a', '/auto-cancel', '/agent', '/runbooks/DeliveryNoLeader']) {
+  for (const path of ['/', '/accounts/a', '/auto-cancel', '/runbooks/DeliveryNoLeader']) {
     const page = await get(path);
     expect([path, page.status, page.headers.get('content-security-policy')]).toEqual([
       path,
@@ -90,7 +90,7 @@ it('a standby answers every GET route with the response of the leader, and names
       expect.stringContaining("default-src 'none'"),
     ]);
   }
-  for (const path of ['status', 'overview', 'report', 'accounts/a', 'alerts', 'journal', 'auto-cancel', 'agent']) {
+  for (const path of ['status', 'overview', 'report', 'accounts/a', 'alerts', 'journal', 'auto-cancel']) {
     expect([path, (await get(`/api/v1/${path}`)).status]).toEqual([path, 200]);
   }
   expect([(await get('/probe?account=x')).status, (await get('/api/v1/explain')).status]).toEqual([404, 400]);

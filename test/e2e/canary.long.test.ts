@@ -116,7 +116,6 @@ it('no output of the agent contains a secret', async () => {
     '/',
     '/accounts/from-env',
     '/auto-cancel',
-    '/agent',
     '/metrics',
     '/metrics/agent',
     '/probe?account=from-env',
@@ -253,7 +252,7 @@ it('error texts of the service reach the log, page, API and doctor without secre
   ];
   const url = await agent.start();
   const explaining = ['/', '/accounts/a', '/api/v1/status', '/api/v1/overview', '/api/v1/accounts/a'];
-  const others = ['/metrics', '/metrics/agent', '/probe?account=a', '/auto-cancel', '/agent', '/api/v1/agent'];
+  const others = ['/metrics', '/metrics/agent', '/probe?account=a', '/auto-cancel', '/api/v1/status'];
   const explained = new Set<string>();
   await eventually(async () => {
     for (const path of [...explaining, ...others]) {

@@ -30,15 +30,7 @@ describe('users', () => {
     const probesPort = await freePort();
     const probes = { host: '127.0.0.1', port: probesPort };
     const { status, ask } = await serve(USERS, {}, { probes, allowedHosts: ['dw.example.com'] });
-    const pages = [
-      '/',
-      '/accounts/a',
-      '/auto-cancel',
-      '/agent',
-      '/runbooks/DeliveryBlind',
-      '/assets/0/style.css',
-      '/metrics',
-    ];
+    const pages = ['/', '/accounts/a', '/auto-cancel', '/runbooks/DeliveryBlind', '/assets/0/style.css', '/metrics'];
     const routes = [
       ...Object.entries(paths).map(([path, methods]) => [path, Object.keys(methods)[0] ?? 'get']),
       ...pages.map(path => [path, 'get']),

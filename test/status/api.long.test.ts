@@ -22,7 +22,6 @@ import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { emptyViews, type ServedChanges } from './empty-served.ts';
 import { account, withdrawn } from './page/fixtures/account.ts';
-import { sharedAgent } from './page/fixtures/agent.ts';
 import { autoCancel } from './page/fixtures/auto-cancel.ts';
 import { found, lookupsThat } from './page/fixtures/lookup.ts';
 import { overview, row } from './page/fixtures/overview.ts';
@@ -161,7 +160,7 @@ async function startBusyAgent(described: Described) {
 type BusyAgent = Awaited<ReturnType<typeof startBusyAgent>>;
 
 async function askAll({ get }: BusyAgent): Promise<AutoCancelView> {
-  for (const path of ['overview', 'report', 'agent', 'status', 'alerts', 'journal', 'sd']) await get(`/api/v1/${path}`);
+  for (const path of ['overview', 'report', 'status', 'alerts', 'journal', 'sd']) await get(`/api/v1/${path}`);
   for (const path of ['dlq', 'events', 'messages/unknown']) {
     for (const name of ['busy', 'refused', 'nobody'])
       await get(`/api/v1/${path}?account=${name}`, `/api/v1/${path.replace('unknown', '{id}')}`);
@@ -316,7 +315,6 @@ async function refuse(described: Described): Promise<void> {
       return found[kind];
     }),
     autoCancel: async () => autoCancel,
-    agent: async () => sharedAgent,
   };
   const [on, off] = [await serve(USERS, overrides, { lifecycle: true }), await serve(USERS, overrides)];
   const group = { isLeading: () => false, leader: () => undefined, unavailableSince: () => undefined };
@@ -332,8 +330,7 @@ async function refuse(described: Described): Promise<void> {
     await ask('get', `${filled}?unknown=1`);
     await ask('get', filled, {}, standby);
   }
-  for (const path of ['overview', 'report', 'accounts/a', 'auto-cancel', 'agent', 'status'])
-    await ask('get', `/api/v1/${path}`);
+  for (const path of ['overview', 'report', 'accounts/a', 'auto-cancel', 'status']) await ask('get', `/api/v1/${path}`);
   shown = account;
   await ask('get', '/api/v1/accounts/a');
   for (const path of ['auto-cancel?account=b', 'explain', 'explain?id=none', 'explain?id=1-0', 'journal', 'alerts'])

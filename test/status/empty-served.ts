@@ -20,7 +20,6 @@ export const emptyViews: Views = {
   account: () => undefined,
   history: async () => undefined,
   autoCancel: notGiven,
-  agent: notGiven,
   lookups: { dlq: notGiven, events: notGiven, message: notGiven },
   explain: async () => [],
   journal: async () => [],

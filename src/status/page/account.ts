@@ -6,8 +6,16 @@ import { flowControlSection } from './flow-control.ts';
 import { plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
-import { databaseNote } from './leader.ts';
-import { alertLists, alertsLink, named, newestOf, problemList, STATE_WORDS, verdict } from './problems.ts';
+import {
+  alertLists,
+  alertsLink,
+  databaseNote,
+  named,
+  newestOf,
+  problemList,
+  STATE_WORDS,
+  verdict,
+} from './problems.ts';
 import { callsSection, rounds, schedules } from './rounds.ts';
 
 const PLACES = {

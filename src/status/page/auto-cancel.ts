@@ -5,8 +5,7 @@ import { buttonFor, commandDialog, noButtons } from './commands.ts';
 import { ago, at, count, grouped, plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
-import { databaseNote } from './leader.ts';
-import { accountLink, named, verdict } from './problems.ts';
+import { accountLink, databaseNote, named, verdict } from './problems.ts';
 import { type Column, name, section, table } from './tile.ts';
 
 type Brakes = AutoCancelView['accounts'][number];

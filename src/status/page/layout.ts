@@ -18,7 +18,6 @@ export interface PageContext {
 const PLACES = {
   overview: ['', 'Accounts'],
   'auto-cancel': ['auto-cancel', 'Auto-cancel'],
-  agent: ['agent', 'Agent'],
 } as const;
 
 export interface Layout {

@@ -1,9 +1,9 @@
+import type { ReloadError } from '../../http/served.ts';
 import { CHECK_SEVERITIES, kindWords } from '../../model/check-kind.ts';
 import { BUILTIN_ALERTS } from '../../rules/checks/alerts.ts';
 import { isSaneId } from '../../upstream/api.ts';
-import type { ReloadErrorView } from '../api/agent.ts';
 import type { AlertView, DataState, Problem, State } from '../api/parts.ts';
-import { ago, at, plural } from './format.ts';
+import { ago, at, plural, utc } from './format.ts';
 import { type Html, html } from './html.ts';
 import { accountPath, type PageContext, runbookPath } from './layout.ts';
 
@@ -70,7 +70,12 @@ export const verdict = (look: string, sentence: Html, more: Html | string): Html
 </div>
 `;
 
-export function errorList(faults: readonly ReloadErrorView[]): Html {
+/** Warns of an unavailable database, on pages that do not show the agent's problems. */
+export const databaseNote = ({ databaseAway }: PageContext): Html | false =>
+  databaseAway !== undefined &&
+  html`<p class="note critical"><span class="tag down">database unavailable</span> since ${utc(new Date(databaseAway).toISOString())}: counters are frozen, and auto-cancel is suspended.</p>`;
+
+export function errorList(faults: readonly ReloadError[]): Html {
   const items = faults.map(({ file, line, column, message }) => {
     const place = [file, line, column].filter(part => part !== undefined).join(':');
     return html`<li class="item warning" data-key="${place} ${message}">${stateMark('warning', 'refused')}<p class="item-head mono">${named(place)}</p><p class="item-text">${named(message)}</p></li>\n`;

@@ -4,7 +4,7 @@ import { nextStep, type Round } from './data-state.ts';
 import { ago, at, bytes, count, lasting, serviceNowOf } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
-import { type Column, name, outcomeColumns, section, shareBar, table, tile, tilePanel } from './tile.ts';
+import { type Column, name, section, shareBar, table, tile, tilePanel } from './tile.ts';
 
 /** Titles by collector and round. */
 export const ROUND_TITLES: Readonly<Record<string, string>> = {
@@ -93,10 +93,14 @@ export function callsSection({ calls: of, clockSkewSeconds }: AccountView): Html
   const outcomes = [...new Set(of.requests.filter(each => each.count > 0).map(({ outcome }) => outcome))];
   const columns: Column<(typeof endpoints)[number]>[] = [
     { head: 'endpoint', cell: ([endpoint]) => endpoint.replaceAll('_', ' ') },
-    ...outcomeColumns<(typeof endpoints)[number]>(
-      outcomes.length > 0 ? outcomes : ['ok'],
-      ([, requests], outcome) => requests.find(each => each.outcome === outcome)?.count,
-    ),
+    ...(outcomes.length > 0 ? outcomes : ['ok']).map(outcome => ({
+      head: outcome.replaceAll('_', ' '),
+      isNumber: true,
+      cell: ([, requests]: (typeof endpoints)[number]) => {
+        const found = requests.find(each => each.outcome === outcome);
+        return found ? count(found.count) : name(null);
+      },
+    })),
   ];
   const isRefused = of.tokenRejected === true;
   const left = 'Remaining budget today';

@@ -1,4 +1,3 @@
-import { count } from './format.ts';
 import { Html, html } from './html.ts';
 import { named } from './problems.ts';
 
@@ -40,20 +39,6 @@ interface TableOptions {
   readonly most?: number;
   readonly none?: Html;
 }
-
-/** Creates a column for each outcome. */
-export const outcomeColumns = <Row>(
-  outcomes: readonly string[],
-  numberOf: (row: Row, outcome: string) => number | undefined,
-): Column<Row>[] =>
-  outcomes.map(outcome => ({
-    head: outcome.replaceAll('_', ' '),
-    isNumber: true,
-    cell: row => {
-      const number = numberOf(row, outcome);
-      return number === undefined ? name(null) : count(number);
-    },
-  }));
 
 const attribute = (name: string, value: string) => (value === '' ? '' : html` ${name}="${value}"`);
 

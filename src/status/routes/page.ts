@@ -7,7 +7,6 @@ import { onlyAllow, READ } from '../../http/routes/methods.ts';
 import { OverviewQuery } from '../api/overview.ts';
 import { noView } from '../endpoints.ts';
 import { accountPage } from '../page/account.ts';
-import { agentPage } from '../page/agent.ts';
 import { readAssets } from '../page/asset-files.ts';
 import { autoCancelPage } from '../page/auto-cancel.ts';
 import { type Html, html } from '../page/html.ts';
@@ -119,7 +118,6 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     return view && accountPage(view, context);
   });
   addPage('/auto-cancel', async context => autoCancelPage(await served.views().autoCancel(undefined), context));
-  addPage('/agent', async context => agentPage(await served.views().agent(), context));
   addLookupPages({ add, send, contextOf, noAccount, serially }, served);
   add('/runbooks/:name', (request, response) => {
     const { name } = request.params;

@@ -7,7 +7,6 @@ import { PASSWORD, serve, USERS } from '../../http/protected-server.ts';
 import { hasChromium, launchBrowser, visit } from '../../support/browser.ts';
 import { eventually } from '../../support/eventually.ts';
 import { account, hostile } from './fixtures/account.ts';
-import { hostileAgent } from './fixtures/agent.ts';
 import { autoCancel, hostileAutoCancel } from './fixtures/auto-cancel.ts';
 import { found, lookupsThat } from './fixtures/lookup.ts';
 import { HOSTILE, NOW, overview, row, TROUBLED } from './fixtures/overview.ts';
@@ -110,10 +109,6 @@ describe.skipIf(!hasChromium)('in a browser', () => {
         }),
         history: async () => history(MORE),
         autoCancel: async () => hostileAutoCancel,
-        agent: async () => ({
-          ...hostileAgent,
-          notifiers: MORE.map(name => ({ name, kind: name, outcomes: { [name]: 3 } })),
-        }),
         lookups: hostileLookups,
         reloadErrors: () => MORE.map(message => ({ file: message, message })),
       },
@@ -123,7 +118,6 @@ describe.skipIf(!hasChromium)('in a browser', () => {
       '/',
       '/accounts/a',
       '/auto-cancel',
-      '/agent',
       `/accounts/a/dlq?${new URLSearchParams({ kind: MORE[1] ?? '', queue: MORE.join('') })}`,
       '/accounts/a/events',
       '/accounts/a/messages/m1',

@@ -169,7 +169,7 @@ describe('page routes', () => {
 
   it('pages allow only GET and HEAD', async () => {
     const { get } = await serve();
-    for (const path of ['/', '/agent', '/accounts/a', '/runbooks/x', '/assets/x/style.css']) {
+    for (const path of ['/', '/auto-cancel', '/accounts/a', '/runbooks/x', '/assets/x/style.css']) {
       const { status, headers } = await get(path, { method: 'POST' });
       expect([path, status, headers.get('allow')]).toEqual([path, 405, 'GET, HEAD']);
     }
@@ -178,6 +178,6 @@ describe('page routes', () => {
 
   it('pages are not found at paths with a trailing slash, because their relative links would be wrong', async () => {
     const { get } = await serve();
-    expect((await get('/agent/')).status).toBe(404);
+    expect((await get('/auto-cancel/')).status).toBe(404);
   });
 });
