@@ -14,9 +14,9 @@ const MAX_SIZE = 2 ** 25;
 /** Maximum number of samples of an hour. */
 const MAX_SAMPLES = 60;
 
-/** Encodes a chunk as deflated JSON, with null for missing values. Older versions require `step`. */
+/** Encodes a chunk as deflated JSON, with null for missing values. */
 export function encodeChunk({ times, series }: Chunk): string {
-  return deflateSync(JSON.stringify({ step: 1, times, series: [...series] })).toString('base64');
+  return deflateSync(JSON.stringify({ times, series: [...series] })).toString('base64');
 }
 
 function valuesOf(values: unknown, length: number): number[] {
@@ -27,7 +27,7 @@ function valuesOf(values: unknown, length: number): number[] {
   });
 }
 
-/** Decodes a chunk. Throws if the text does not come from `encodeChunk`. Earlier versions omitted samples of old hours. */
+/** Decodes a chunk. Throws if the text does not come from `encodeChunk`. */
 export function decodeChunk(text: string, most = MAX_SAMPLES): Chunk {
   const bytes = inflateSync(Buffer.from(text, 'base64'), { maxOutputLength: MAX_SIZE });
   const { times, series } = JSON.parse(bytes.toString()) as { [Key in keyof Chunk]: unknown };

@@ -43,9 +43,8 @@ const SEND_EVERY = 1000;
 /** Maximum delay of the first heartbeat after startup (ms). */
 const FIRST_HEARTBEAT = 10_000;
 
-/** Kinds of rows below `alerts/`: of receivers and of earlier versions. */
+/** Kinds of rows of receivers below `alerts/`. */
 const OF_RECEIVERS: readonly string[] = ['log', 'cursor'];
-const OBSOLETE: readonly string[] = ['outbox', 'grouped', 'told'];
 
 /** Sends alerts and the notices of journals. Owns a delivery for each receiver, their loops, and the heartbeat. */
 export class Sending implements JournalWatcher {
@@ -80,8 +79,8 @@ export class Sending implements JournalWatcher {
   }
 
   /**
-   * Reads the logs of sent alerts, for `NO_ACCOUNT`; sending starts afterwards. Deletes rows of an account that are not needed: of removed
-   * receivers and of earlier versions. Rejects with StoreError.
+   * Reads the logs of sent alerts, for `NO_ACCOUNT`; sending starts afterwards. Deletes an account's rows of removed receivers.
+   * Rejects with StoreError.
    */
   async open(account: string): Promise<void> {
     const { store } = this.#deps;
@@ -180,13 +179,13 @@ export class Sending implements JournalWatcher {
     }
   }
 
-  /** Deletes rows of an account that belong to removed receivers or to earlier versions. Rejects with StoreError. */
+  /** Deletes rows of an account of removed receivers. Rejects with StoreError. */
   async #deleteUnused(account: string): Promise<void> {
     const { store } = this.#deps;
     const names = new Set(this.#receivers.all.map(({ notifier, member }) => `${notifier}/${member}`));
     const isUnused = (key: string) => {
       const [, kind = '', notifier, member] = key.split('/');
-      return OBSOLETE.includes(kind) || (OF_RECEIVERS.includes(kind) && !names.has(`${notifier}/${member}`));
+      return OF_RECEIVERS.includes(kind) && !names.has(`${notifier}/${member}`);
     };
     const rows = await store.sizes(account, 'alerts/');
     const changes = [...rows.keys()].filter(isUnused).map(key => ({ key, value: null }));

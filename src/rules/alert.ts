@@ -16,8 +16,6 @@ export interface Alert {
   readonly isUnsent?: boolean | undefined;
   /** Number of series over the limit that this alert represents. */
   readonly omitted?: number | undefined;
-  /** Set in rows of earlier versions, in which a built-in rule was for several kinds. */
-  readonly problem?: { readonly kind: CheckKind } | undefined;
   /** Reason for the silence that matches the firing alert. */
   readonly silencedBy?: string | undefined;
 }

@@ -54,21 +54,6 @@ interface RuleAlerts {
   readonly isUnknown: boolean;
 }
 
-/**
- * Whether an alert that an earlier version stored, with a rule for several kinds, may still have its problem. Its rule does not
- * exist any more, and alerts have other labels now.
- */
-function mayLast({ problem, labels }: Alert, evaluated: readonly RuleAlerts[]): boolean {
-  if (!problem) return false;
-  const kind =
-    labels.alertname === 'DeliveryCollectorStale' && problem.kind === 'data_stale' ? 'round_stale' : problem.kind;
-  return evaluated.some(
-    ({ rule, alerts, isUnknown }) =>
-      (rule.kind === kind || rule.name === labels.alertname) &&
-      (isUnknown || alerts.some(([, { state }]) => state.phase !== 'resolved')),
-  );
-}
-
 /** Returns a function that evaluates every rule of an account and updates its alerts. It never rejects. */
 export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
   const { alerts: own, rules, clock, log } = deps;
@@ -140,11 +125,10 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     return { rule, alerts, isUnknown: !isOver() };
   }
 
-  function resolveRemoved({ alerts }: Evaluated, evaluated: readonly RuleAlerts[]): [string, Alert][] {
+  function resolveRemoved({ alerts }: Evaluated): [string, Alert][] {
     return [...alerts].flatMap(([fingerprint, alert]): [string, Alert][] => {
       if (rules.some(rule => isOfRule(alert, rule))) return [];
-      const holds = mayLast(alert, evaluated) ? 'unknown' : false;
-      const state = advance(alert.state, REMOVED, { holds, now: clock.now(), monotonic: clock.monotonic() });
+      const state = advance(alert.state, REMOVED, { holds: false, now: clock.now(), monotonic: clock.monotonic() });
       return state ? [[fingerprint, { ...alert, state }]] : [];
     });
   }
@@ -154,7 +138,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     const evaluated = rules.map(rule => evaluate(rule, before));
     const unknown = evaluated.filter(({ rule, isUnknown }) => isUnknown && !rule.isUnsent);
     await own.update({
-      alerts: new Map([...evaluated.flatMap(({ alerts }) => alerts), ...resolveRemoved(before, evaluated)]),
+      alerts: new Map([...evaluated.flatMap(({ alerts }) => alerts), ...resolveRemoved(before)]),
       unknown: new Set(unknown.flatMap(({ rule }) => ruleNames(rule))),
     });
   };

@@ -15,8 +15,7 @@ export type AlertState =
   | {
       readonly phase: 'firing';
       readonly startsAt: number;
-      /** When the alert began to fire; undefined in rows of earlier versions. */
-      readonly firedAt?: number | undefined;
+      readonly firedAt: number;
       /** Time for which the condition has certainly not held; undefined while it holds. */
       readonly clearFor?: number | undefined;
       readonly seenAt?: number | undefined;
@@ -65,9 +64,7 @@ export function advance(
   if (state?.phase === 'pending') {
     if (holds === 'unknown') return { ...state, seenAt: undefined };
     if (!holds) return undefined;
-    // A row of an earlier version has no start.
-    const { startsAt = now } = state;
-    return hold(startsAt, state.heldFor + since(state.seenAt, monotonic), durations, evaluation);
+    return hold(state.startsAt, state.heldFor + since(state.seenAt, monotonic), durations, evaluation);
   }
   if (state?.phase === 'firing') {
     const { startsAt, firedAt } = state;

@@ -9,7 +9,6 @@ const [FRAME, HEADER] = [24 + 4096, 32];
 const MARK = 'dWch';
 /** Number of characters of a link: the mark, and 24 for each of the states before and after the transaction. */
 const LENGTH = 52;
-const NEVER_LINKED = '0'.repeat(16);
 // VACUUM, which moves rows to other pages, increments the schema's version.
 const VERSION = "(SELECT printf('%08x', schema_version) FROM pragma_schema_version)";
 const STATE = `substr(link, 29, 16) || ${VERSION}`;
@@ -23,15 +22,11 @@ export const CREATE_LINK = `
   INSERT INTO wal_link SELECT '${MARK.padEnd(LENGTH, '0')}' WHERE NOT EXISTS (SELECT 1 FROM wal_link)`;
 export const CHANGE_LINK = `UPDATE wal_link SET link = '${MARK}' || ${STATE} || lower(hex(randomblob(8))) || ${VERSION}`;
 
-/** Files of older versions have no link until an agent of this version opens them. */
-export const hasLink = (db: DatabaseSync): boolean =>
-  db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'wal_link'").get() !== undefined;
-
-/** Returns the state of a file without its WAL; undefined if it is unreadable. */
+/** Returns the state of a file without its WAL; undefined if it is unreadable, or has no tables yet. */
 function stateOf(file: string): string | undefined {
   const db = new DatabaseSync(new URL(`${pathToFileURL(file)}?immutable=1`), { readOnly: true });
   try {
-    return hasLink(db) ? String(db.prepare(`SELECT ${STATE} AS state FROM wal_link`).get()?.state) : NEVER_LINKED;
+    return String(db.prepare(`SELECT ${STATE} AS state FROM wal_link`).get()?.state);
   } catch {
     return undefined;
   } finally {

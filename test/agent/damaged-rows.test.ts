@@ -7,12 +7,9 @@ import { ACCOUNT, startRecorded, writeStore } from '../support/recorded-store.ts
 const RECORDED = JSON.parse(readFileSync('test/contract/stores/1.0.0.json', 'utf8'));
 const REMEDY = 'stop the agent and restore a backup of the store, as in docs/store.md';
 
-/** Row of an earlier version, which is no longer read. */
-const UNUSED = 'account-state/problems';
-
 /** Recorded rows, truncated. */
 const rows = Object.entries<string>(RECORDED.rows[ACCOUNT]).flatMap(([key, value]) =>
-  value.length > 20 && key !== UNUSED ? [[key, value.slice(0, -5)] as const] : [],
+  value.length > 20 ? [[key, value.slice(0, -5)] as const] : [],
 );
 
 /** Starts an agent whose store has this row. */
@@ -25,8 +22,7 @@ async function startWith(key: string, value: string) {
 }
 
 describe('a truncated row of an account', () => {
-  // Rows of the former outbox are deleted without reading them.
-  it.each(rows.filter(([key]) => !/^(history|auto-cancel|alerts\/outbox)\//.test(key)))(
+  it.each(rows.filter(([key]) => !/^(history|auto-cancel)\//.test(key)))(
     'is named with its remedy: %s',
     async (key, value) => {
       const { core } = await startWith(key, value);

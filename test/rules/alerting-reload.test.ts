@@ -274,18 +274,6 @@ it('severity and match select the alerts of a notifier; changing them resolves w
   );
 });
 
-it('a store with rows of earlier versions can be opened, and the rows are deleted', async () => {
-  const { use, store } = await setUp();
-  const rows = [
-    ['', 'alerts/grouped/000000000005'],
-    ['', 'alerts/told/up/0/043ed51019b36b11'],
-    ['a', 'alerts/outbox/1'],
-  ];
-  for (const [account = '', key = ''] of rows) await store.commit(account, [{ key, value: '{}' }]);
-  await use(['a'], { rules: [above('Some', 0)] }, { hook: '/hook' });
-  for (const account of ['', 'a']) expect([...(await store.scan(account, 'alerts/')).keys()]).toEqual([]);
-});
-
 describe('takeovers', () => {
   const rules = { rules: [above('Fires', 0), above('Waits', 0, { for: '1h' })] };
   const hook = { hook: '/hook' };

@@ -348,33 +348,6 @@ describe('built-in alerts', () => {
     expect(await run({ data_withdrawn: stale }, MINUTE)).toBe('firing DeliveryBlind data_withdrawn dlq');
   });
 
-  it.each<[string, string, Results]>([
-    ['DeliveryRateLimited', 'rate_limited', { rate_limited: ['Limited.'] }],
-    ['DeliveryErrorBudgetSlowBurn', 'messages_failing', { messages_failing_slowly: ['Failing.'] }],
-    ['DeliveryCollectorStale', 'data_stale', { round_stale: ['Overdue.'] }],
-  ])(
-    '%s, as an earlier version stored it, is resolved only when its problem has ended',
-    async (rule, kind, results) => {
-      const { run, start, store } = await setUp();
-      const row = {
-        rule,
-        labels: { alertname: rule, account: 'a', severity: 'warning', collector: 'x' },
-        annotations: { summary: 'Found.' },
-        value: 1,
-        state: { phase: 'firing', startsAt: 0 },
-        problem: { kind },
-      };
-      await store.commit('a', [{ key: 'alerts/state/0123456789abcdef', value: JSON.stringify(row) }]);
-      await start();
-      const [now = ''] = Object.keys(results);
-      expect(await run({ [now]: [UNKNOWN] }, MINUTE)).toBe(`firing ${rule} `);
-      const sent = await run(results, 20 * MINUTE);
-      expect(sent).toContain(` ${now}`);
-      expect(sent).not.toContain('resolved');
-      expect((await run({}, 20 * MINUTE)).split('; ')).toContain(`resolved ${rule} `);
-    },
-  );
-
   it('a built-in alert has metrics while it is pending or firing', async () => {
     const { run, source } = await setUp();
     expect(source()).toEqual([]);

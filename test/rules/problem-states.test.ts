@@ -9,7 +9,7 @@ const START = Date.UTC(2026, 5, 1);
 
 type Given = readonly [kind: CheckKind, severity: CheckSeverity, subject: string | undefined, state: AlertState];
 
-const firing: AlertState = { phase: 'firing', startsAt: START };
+const firing: AlertState = { phase: 'firing', startsAt: START, firedAt: START };
 
 const alertOf = ([kind, severity, subject, state]: Given): Alert => ({
   rule: 'DeliveryAlert',

@@ -81,7 +81,7 @@ describe('alert states', () => {
   });
 
   it('an alert never ends before its start, even if the clock is changed', () => {
-    const firing: AlertState = { phase: 'firing', startsAt: START };
+    const firing: AlertState = { phase: 'firing', startsAt: START, firedAt: START };
     expect(advance(firing, { for: 0, keepFiringFor: 0 }, { holds: F, now: START - MINUTE, monotonic: 0 })).toEqual({
       phase: 'resolved',
       startsAt: START,

@@ -87,13 +87,6 @@ describe('a backup next to the WAL of the file that it replaced', () => {
     'a backup of another store': async () => {
       await makeStore(backup);
     },
-    'a backup of an older version, which has no links': async remote => {
-      await restartWal(remote);
-      backupDatabase(path, backup);
-      const db = new DatabaseSync(backup);
-      db.exec('DROP TABLE wal_link; VACUUM');
-      db.close();
-    },
   };
 
   it.each(Object.entries(BACKUPS))('is refused and left unchanged: %s', async (_what, make) => {
@@ -150,22 +143,6 @@ describe('files that belong together', () => {
     truncateSync(`${path}-wal`, 2 ** 31 + 2 ** 20);
     expect(await valueIn(attachSqliteStore({ path }))).toBe('latest');
     expect(await valueIn()).toBe('latest');
-  });
-
-  it('a file of an older version opens after its first agent of this version was killed', async () => {
-    await makeStore(path);
-    const db = new DatabaseSync(path);
-    db.exec('DROP TABLE wal_link');
-    db.close();
-    // A command may write before the agent starts.
-    const command = await attachSqliteStore({ path });
-    await command.commit('a', [{ key: 'k', value: 'command' }]);
-    await command.close();
-    const remote = startRemote();
-    await remote.open(path);
-    await commit(remote, 'agent');
-    await remote.kill();
-    expect(await valueIn()).toBe('agent');
   });
 
   it('a file opens after another program vacuumed it while its agent was running, and the agent was killed', async () => {
