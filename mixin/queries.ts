@@ -4,7 +4,7 @@ import type { Family } from '../src/metrics/family.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
 import { createProcessMetrics } from '../src/metrics/process.ts';
 import { highestOf, lowestOf, type Matchers, series } from '../src/rules/promql.ts';
-import { decidingRounds } from './rules.ts';
+import { essentialRounds } from './rules.ts';
 
 /** Legend of an account. Missing labels are omitted. */
 export const ACCOUNT_LEGEND = '{{cluster}} {{namespace}} {{account}}';
@@ -34,7 +34,7 @@ export const ofAgents = (family: Family, suffix: Suffix = '') =>
 export const ofAgent = (name: string, suffix: Suffix = '') => ofAgents(agentFamily(name), suffix);
 
 /** 1 for each account with stale data, otherwise 0. */
-export const blind = highestOf(chosen(ownFamilies.dataStale, { round: decidingRounds }));
+export const blind = highestOf(chosen(ownFamilies.dataStale, { round: essentialRounds }));
 
 /** Selects problems of the selected accounts and of the agents, which have no account. `severity`: default all. */
 export const problems = (severity?: string) =>

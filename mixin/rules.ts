@@ -125,11 +125,13 @@ function alertingRule({ alert, summary, dashboard = 'overview', ...rule }: Alert
 
 const auxiliary = new Set(dataSources.flatMap(({ auxiliary = [] }) => auxiliary));
 /** Rounds on which gauges depend: while such a round keeps failing, its gauges are withdrawn. */
-export const decidingRounds = collectors
-  .flatMap(({ rounds, options }) => Object.keys(rounds(options.parse({}))))
-  .filter(round => !auxiliary.has(round));
+const decidingRoundsOf = (kinds: typeof collectors) =>
+  kinds.flatMap(({ rounds, options }) => Object.keys(rounds(options.parse({})))).filter(round => !auxiliary.has(round));
 
-const ofRounds = (family: QueriedFamily) => series(family, { round: decidingRounds });
+/** Deciding rounds that show whether an account is readable. */
+export const essentialRounds = decidingRoundsOf(collectors.filter(({ isOptional }) => !isOptional));
+
+const ofRounds = (family: QueriedFamily) => series(family, { round: decidingRoundsOf(collectors) });
 const worstRound = (expr: string) => `max without (round) (${expr})`;
 const stale = ofRounds(ownFamilies.dataStale);
 const BLIND_REPLICA = { name: 'replica:delivery_blind:max', labels: ['collector'] } as const;

@@ -19,7 +19,7 @@ const DAY = 86_400_000;
 /** Measures one round: its requests, bytes and duration within the budget. */
 async function measure(
   account: Account,
-  { collector, round, every, leastRequests, perDay, run }: Account['rounds'][number],
+  { collector, round, every, leastRequests, perDay, run, retry }: Account['rounds'][number],
   { clock }: PartsDeps,
   signal: AbortSignal,
 ) {
@@ -30,7 +30,8 @@ async function measure(
   // A round without work sends fewer requests than usual.
   const requests = Math.max(leastRequests, after.requests - before.requests);
   const bytes = after.bytes - before.bytes;
-  const rounds = DAY / (every * MEAN_INTERVAL);
+  // A round without an endpoint is run less often.
+  const rounds = DAY / Math.max(every * MEAN_INTERVAL, retry()?.delay ?? 0);
   const day = perDay?.({ requests, bytes }, rounds) ?? { requests: rounds * requests, bytes: rounds * bytes };
   return {
     collector,

@@ -3,6 +3,7 @@ import type { Family, FamilyType, Sample, Source } from '../metrics/family.ts';
 import type { Inherited, Visible } from '../scheduler/board.ts';
 import type { Observation, RoundStep } from '../scheduler/runner.ts';
 import type { Priority, Reader, ReadRound } from '../upstream/api.ts';
+import { isMissingPath } from '../upstream/errors.ts';
 
 export type { Folded, Observation } from '../scheduler/runner.ts';
 
@@ -66,6 +67,8 @@ export interface CollectorKind<Facts = unknown, F extends FactFamilies<Facts> = 
   readonly families: F;
   /** Rounds that may keep failing without gauges being withdrawn. */
   readonly auxiliary?: readonly string[];
+  /** Whether the service may lack the data. The health of the account does not depend on it. */
+  readonly isOptional?: boolean;
 }
 
 /** A collector with its own section in the configuration. */
@@ -76,7 +79,7 @@ export interface ConfiguredKind<
   Services = unknown,
 > extends CollectorKind<Facts, F> {
   readonly configKey: string;
-  readonly options: z.ZodType<Options & { readonly enabled: boolean }>;
+  readonly options: z.ZodType<Options & { readonly enabled: boolean | 'auto' }>;
   rounds(options: Options): Rounds;
   create(options: Options, services: Services): Collector<Facts>;
 }
@@ -146,6 +149,30 @@ export const collectorSource = <Facts>(
     );
   },
 });
+
+/**
+ * Lets the service lack the data of an optional collector. A 404 shows that only if another list of the account is readable in the
+ * same round: with a wrong region or path, all requests get 404.
+ */
+export function withAbsence<Facts, Memory, Walk>(
+  collector: Collector<Facts, Memory, Walk>,
+  readOther: (api: Reader, signal: AbortSignal) => Promise<unknown>,
+): Collector<Facts, Memory, Walk> {
+  return {
+    ...collector,
+    async observe(context) {
+      try {
+        return await collector.observe(context);
+      } catch (error) {
+        if (!isMissingPath(error)) throw error;
+        await readOther(context.api, context.signal).catch(() => {
+          throw error;
+        });
+        return { fold: memory => ({ memory, facts: undefined, changes: [] }), more: undefined, idle: 'absent' };
+      }
+    },
+  };
+}
 
 /** Returns a list with the sample of a series; empty if the value is undefined. */
 export const optionalSample = <L extends string>(

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import type { Visible } from '../scheduler/board.ts';
+import type { Reader } from '../upstream/api.ts';
 import { accountPlan, type PlanFacts } from './account-plan.ts';
 import type { Collector, CollectorKind, ConfiguredKind, Rounds } from './collector.ts';
 import { type DlqServices, dlq } from './dlq/dlq.ts';
@@ -45,7 +46,7 @@ export const dataSources: readonly CollectorKind[] = [...collectors, accountPlan
 function enabledKinds(collect: CollectOptions) {
   const sections: Readonly<Record<string, object>> = collect;
   return collectors.flatMap(kind => {
-    const options = sections[kind.configKey] as { readonly enabled: boolean } | undefined;
+    const options = sections[kind.configKey] as { readonly enabled: boolean | 'auto' } | undefined;
     return options?.enabled ? [{ kind, options }] : [];
   });
 }
@@ -65,7 +66,19 @@ export function createCollectors(collect: CollectOptions, services: Services): C
 export const isDeciding = (collector: string, round: string): boolean =>
   !dataSources.find(({ name }) => name === collector)?.auxiliary?.includes(round);
 
-export const isAnyEnabled = (collect: CollectOptions): boolean => enabledKinds(collect).length > 0;
+/** Whether the service may lack the data of a collector. Then it affects no statement about the account. */
+export const isOptional = (collector: string): boolean =>
+  dataSources.find(({ name }) => name === collector)?.isOptional ?? false;
+
+/** Whether a collector is enabled whose data every service has. */
+export const isAnyEnabled = (collect: CollectOptions): boolean =>
+  enabledKinds(collect).some(({ kind }) => !kind.isOptional);
+
+/** Reads little of a list that the configuration enables. */
+export function readAny({ events, dlq }: CollectOptions, now: number, api: Reader, signal: AbortSignal) {
+  if (events.enabled) return api.eventPages({ fromDate: now }, signal).next();
+  return dlq.enabled ? api.dlqPages({}, signal).next() : api.flowControl(signal, () => {});
+}
 
 export const enabledRounds = (collect: CollectOptions): ReadonlyMap<string, Rounds> =>
   new Map(enabledKinds(collect).map(({ kind, options }) => [kind.name, kind.rounds(options)]));
@@ -81,7 +94,7 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
 
 export { accountPlan, createAccountPlan, type PlanFacts, retentionOf } from './account-plan.ts';
 export { OTHER } from './cap.ts';
-export { type Cadence, type Collector, withReader } from './collector.ts';
+export { type Cadence, type Collector, withAbsence, withReader } from './collector.ts';
 export type { CallbackTracking } from './dlq/callbacks.ts';
 export type { DeadLetter } from './dlq/ends.ts';
 export { type DlqFacts, type SelectionFacts, shownFilters } from './dlq/facts.ts';

@@ -27,8 +27,10 @@ import {
   createAccountPlan,
   createCollectors,
   type DlqFacts,
+  readAny,
   type ShownFacts,
   schedulesOf,
+  withAbsence,
   withReader,
 } from './index.ts';
 
@@ -98,12 +100,12 @@ async function openCollector<Facts, Memory, Walk>(
   collector: Collector<Facts, Memory, Walk>,
   { config, store, leadership, clock, random, log, tracer, at, pause, before: stored, inherited: all }: Deps,
 ): Promise<OpenCollector<Facts>> {
-  const { name, rounds, auxiliary, inherit } = collector;
+  const { name, rounds, auxiliary, isOptional, inherit } = collector;
   const restored = fromStored(stored.freshness?.[name] ?? {}, clock.now());
   // Options do not change the type of a collector's facts.
   const last = all?.get(name) as Inherited<Facts> | undefined;
   const inherited = last && (inherit?.(last) ?? last);
-  const which = { account, collector: name, auxiliary, restored, inherited };
+  const which = { account, collector: name, auxiliary, isOptional, restored, inherited };
   const state = createCollectorState<Facts>(which, rounds, config.staleness, clock);
   const restore = (rows: ReadonlyMap<string, string>) =>
     readRows(`${name}/`, rows, some => collector.restore(some, inherited?.facts));
@@ -154,8 +156,10 @@ export async function openCollectors({ name, baseUrl, collect, retention, object
   };
   const plan = createAccountPlan(accountRecordReader(config.store, name, deps), deps.limits);
   const opened: OpenCollector[] = [];
+  const readOther = (api: Reader, signal: AbortSignal) => readAny(collect, serviceClock.at(clock.now()), api, signal);
   for (const collector of [...createCollectors(collect, services), plan]) {
-    opened.push(await openCollector(name, collector, deps));
+    const opening = collector.isOptional ? withAbsence(collector, readOther) : collector;
+    opened.push(await openCollector(name, opening, deps));
   }
   return {
     all: opened,

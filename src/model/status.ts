@@ -13,7 +13,7 @@ export interface RoundStatus {
   /** Start of the last complete round. */
   readonly dataAt?: number | undefined;
   readonly consecutiveFailures: number;
-  /** Why the last run sent no request; undefined if it sent one. */
+  /** Why the last run read nothing; undefined if it read something or failed. */
   readonly idle?: Idle | undefined;
   /** Whether no round was complete for more than `staleness.markAfter` intervals. After a restart, an attempt must fail or be slow, too. */
   readonly stale: boolean;
@@ -27,8 +27,8 @@ export interface RoundStatus {
 export const DATA_STATES = ['fresh', 'partial', 'stale', 'withdrawn', 'not_read'] as const;
 export type DataStateName = (typeof DATA_STATES)[number];
 
-/** `waiting`: needs data from another round; `not_due`: has no data to read yet. */
-export type Idle = 'waiting' | 'not_due';
+/** `waiting`: needs data from another round; `not_due`: has no data to read yet; `absent`: the service lacks the endpoint. */
+export type Idle = 'waiting' | 'not_due' | 'absent';
 
 /** A named filter that failed although its round succeeded. */
 export interface FailedFilter {
@@ -53,7 +53,10 @@ export interface CollectorStatus {
 
 export interface AccountStatus {
   readonly account: string;
-  /** Whether no data is stale and the last run of every round succeeded. A round that was only idle so far counts as successful. */
+  /**
+   * Whether no data is stale and the last run of every round succeeded, except optional ones. A round that was only idle so far
+   * counts as successful.
+   */
   readonly up: boolean;
   readonly collectors: readonly CollectorStatus[];
 }

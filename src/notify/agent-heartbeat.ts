@@ -1,4 +1,4 @@
-import { isDeciding } from '../collectors/index.ts';
+import { isDeciding, isOptional } from '../collectors/index.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { Leadership } from '../replicas/leadership.ts';
@@ -34,7 +34,8 @@ const UNREAD = 'unread';
 /** Returns why an account is unhealthy, or undefined; `UNREAD` before its first read. */
 function failureOf({ name, status, isTokenKnown, isTokenRejected }: HeartbeatAccount): string | undefined {
   if (isTokenRejected() === true) return isTokenKnown() ? `the token of ${name} is rejected` : UNREAD;
-  const rounds = status().collectors.flatMap(({ collector, rounds }) =>
+  const collectors = status().collectors.filter(({ collector }) => !isOptional(collector));
+  const rounds = collectors.flatMap(({ collector, rounds }) =>
     rounds.filter(({ round }) => isDeciding(collector, round)).map(round => ({ collector, ...round })),
   );
   const stale = rounds.find(({ stale }) => stale);

@@ -1,4 +1,4 @@
-import { filterFamilies, isDeciding } from '../collectors/index.ts';
+import { filterFamilies, isDeciding, isOptional } from '../collectors/index.ts';
 import type { Sample, Source } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { AccountStatus, RoundStatus } from '../model/status.ts';
@@ -73,7 +73,7 @@ export function createAlertFacts(account: RuledAccount, sources: readonly Source
     if (collector !== undefined) return isFresh(collector);
     if (metric === ownFamilies.tokenRejected.name) return account.isTokenKnown();
     if (metric !== ownFamilies.up.name) return true;
-    const all = rounds();
+    const all = rounds().filter(({ collector }) => !isOptional(collector));
     return (
       all.some(({ status }) => status.success === false) ||
       all.every(({ status: { success, idle } }) => success !== undefined || idle !== undefined)

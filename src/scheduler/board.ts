@@ -33,6 +33,9 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
   readonly retry: RetryPlan | undefined;
 }
 
+/** Interval between probes for an endpoint that the service lacks (ms). */
+const PROBE_EVERY = 3_600_000;
+
 /** State of a collector that continues after a reload. */
 export interface Inherited<Facts = unknown> {
   readonly facts: Facts | undefined;
@@ -56,6 +59,8 @@ interface StateOptions<Facts> {
   readonly collector: string;
   /** Rounds whose failures never cause the facts to be withdrawn. */
   readonly auxiliary?: readonly string[] | undefined;
+  /** Whether the service may lack the data, so that its state says nothing about the account. */
+  readonly isOptional?: boolean | undefined;
   /** Freshness stored by an earlier process, by round. */
   readonly restored?: Readonly<Record<string, Freshness>> | undefined;
   /** State from before a reload. Gauges show its facts until the first complete round. */
@@ -64,7 +69,7 @@ interface StateOptions<Facts> {
 
 // biome-ignore lint/complexity/noExcessiveLinesPerFunction: each method reads or writes the same few fields.
 export function createCollectorState<Facts = unknown>(
-  { account, collector, auxiliary = [], restored = {}, inherited }: StateOptions<Facts>,
+  { account, collector, auxiliary = [], isOptional = false, restored = {}, inherited }: StateOptions<Facts>,
   rounds: Readonly<Record<string, RoundOptions>>,
   staleness: StalenessOptions,
   clock: Pick<Clock, 'monotonic'>,
@@ -113,7 +118,9 @@ export function createCollectorState<Facts = unknown>(
   const tryingFor = ({ freshFrom, tryingFrom }: RoundState) => clock.monotonic() - Math.max(freshFrom, tryingFrom);
   /** Old data becomes stale only after a failed or slow attempt: after a restart, the first attempt may succeed. */
   const isStale = (state: RoundState) =>
-    age(state) > markAge(state) && (state.consecutiveFailures > 0 || tryingFor(state) > markAge(state));
+    state.idle !== 'absent' &&
+    age(state) > markAge(state) &&
+    (state.consecutiveFailures > 0 || tryingFor(state) > markAge(state));
   // This process has read the shown facts, so time before its start does not count.
   const shownFor = ({ freshFrom }: RoundState) => clock.monotonic() - Math.max(freshFrom, bornAt);
   const tooOld = () =>
@@ -124,6 +131,7 @@ export function createCollectorState<Facts = unknown>(
   return {
     account,
     collector,
+    isOptional,
     /** Records the start of an attempt. */
     started: (round: string): unknown => change(round, { retryAt: undefined }),
     /**
@@ -165,8 +173,21 @@ export function createCollectorState<Facts = unknown>(
       const failure = { reason, message };
       change(round, { ...attempt, success: false, consecutiveFailures, failure, idle: undefined, retry, retryAt });
     },
-    /** Records a run that sent no request, which is neither a success nor a failure. */
+    /** Records a run that read nothing, which is neither a success nor a failure. */
     idled(round: string, why: Idle): void {
+      if (why === 'absent') {
+        [facts, earlier] = [undefined, undefined];
+        const unread = {
+          success: undefined,
+          complete: undefined,
+          partial: false,
+          dataAt: undefined,
+          failure: undefined,
+        };
+        const retry = { delay: PROBE_EVERY, mayStartEarlier: false };
+        change(round, { ...unread, consecutiveFailures: 0, idle: why, freshFrom: clock.monotonic(), retry });
+        return;
+      }
       const known = state(round);
       // Data of a round that is not due does not age, unless the last attempt failed.
       const isAgeing = why === 'waiting' || known.consecutiveFailures > 0;
@@ -215,7 +236,8 @@ export function createCollectorState<Facts = unknown>(
       Object.fromEntries(
         [...states.values()].map(state => {
           const { round, every, expectedEvery, consecutiveFailures, dataAt, idle } = state;
-          const isTrying = idle !== 'not_due' && (consecutiveFailures > 0 || dataAt === undefined);
+          const isTrying =
+            (idle === undefined || idle === 'waiting') && (consecutiveFailures > 0 || dataAt === undefined);
           return [
             round,
             {
@@ -232,6 +254,6 @@ export function createCollectorState<Facts = unknown>(
 export function accountStatus(account: string, states: readonly CollectorState[]): AccountStatus {
   const isUp = ({ rounds }: CollectorStatus) =>
     rounds.every(({ success, idle, stale }) => !stale && (success ?? idle !== undefined));
-  const collectors = states.map(state => state.status());
-  return { account, up: collectors.every(isUp), collectors };
+  const up = states.every(state => state.isOptional || isUp(state.status()));
+  return { account, up, collectors: states.map(state => state.status()) };
 }

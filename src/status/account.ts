@@ -130,7 +130,8 @@ export function checkedFacts(viewed: Viewed, now: number) {
   const facts = checkInputAt(viewed, now);
   const checked = checkAccount(facts);
   const problems = problemsOf(checked, viewed.account.name, { now, states: viewed.problemStates() });
-  const read = collectors.map(({ name }) => facts.dataOf(name)).filter(({ enabled }) => enabled);
+  const essential = collectors.filter(({ isOptional }) => !isOptional);
+  const read = essential.map(({ name }) => facts.dataOf(name)).filter(({ enabled }) => enabled);
   const data = read.map(({ data }) => data);
   const times = read.flatMap(({ at }) => at ?? []);
   return { facts, checked, problems, data, times, state: stateOf(problems, data) };

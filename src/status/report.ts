@@ -1,4 +1,4 @@
-import { accountPlan } from '../collectors/index.ts';
+import { accountPlan, isOptional } from '../collectors/index.ts';
 import type { AccountStatus } from '../model/status.ts';
 import { dataStatusOf } from '../rules/checks/rounds.ts';
 import type { Problem } from './api/parts.ts';
@@ -23,7 +23,9 @@ function verdictOf(problems: readonly Problem[], isKnown: boolean): HealthVerdic
 
 /** Returns the parts of an account whose data is not current or not complete. */
 function unknownParts({ row }: OverviewRow, status: AccountStatus | undefined): AccountReport['unknown'] {
-  const collectors = (status?.collectors ?? []).filter(({ collector }) => collector !== accountPlan.name);
+  const collectors = (status?.collectors ?? []).filter(
+    ({ collector }) => collector !== accountPlan.name && !isOptional(collector),
+  );
   const parts = collectors.flatMap(({ collector, rounds }) => {
     const { data, at } = dataStatusOf({ collectors }, collector);
     if (data === 'fresh') return [];

@@ -1,4 +1,4 @@
-import { collectorTitle, isDeciding, shownFilters } from '../../collectors/index.ts';
+import { collectorTitle, isDeciding, isOptional, shownFilters } from '../../collectors/index.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MAX_CLOCK_CORRECTION } from '../../kit/clock.ts';
 import { MINUTE } from '../../kit/duration.ts';
@@ -33,8 +33,9 @@ import { clockTime, count, durationText, inLast, longText, plural, share } from 
 
 const isAuxiliary = ({ collector, round }: CheckedRound) => !isDeciding(collector, round);
 
-/** Returns the rounds that query the service. The collector `account` reads a local record. */
-const polled = ({ rounds }: CheckInput) => rounds.filter(({ collector }) => collector !== 'account');
+/** Returns the rounds that show whether the service is readable. The collector `account` reads a local record. */
+const polled = ({ rounds }: CheckInput) =>
+  rounds.filter(({ collector }) => collector !== 'account' && !isOptional(collector));
 
 /** Returns the rounds that gauges depend on. */
 const deciding = (input: CheckInput) => polled(input).filter(round => !isAuxiliary(round));
@@ -64,8 +65,8 @@ function newestOf(rounds: readonly CheckedRound[]): number | undefined {
 
 const lastRead = (input: CheckInput) => newestOf(polled(input));
 
-const ofCollector = (input: CheckInput, collector: string) =>
-  polled(input).filter(round => round.collector === collector);
+const ofCollector = ({ rounds }: CheckInput, collector: string) =>
+  rounds.filter(round => round.collector === collector);
 
 /** Returns the time of the oldest shown data. If a collector's most frequent round has not completed, its other rounds count. */
 function oldestShownAt(input: CheckInput): number | undefined {
@@ -179,8 +180,8 @@ interface RowsOrLists {
 }
 
 /**
- * Checks each collector for a fault of its last reads, which `nowText` describes. After complete reads, a fault of the last 15
- * minutes is `info` and described in the past tense. `fewest`: number of faults from which it is reported.
+ * Checks each collector for a fault of its last reads, which `nowText` describes; `info` for optional ones. After complete reads, a
+ * fault of the last 15 minutes is `info` and described in the past tense. `fewest`: number of faults from which it is reported.
  */
 function inReads(
   input: CheckInput,
@@ -191,7 +192,7 @@ function inReads(
   return risen(input, family, counter, 'collector').flatMap(({ value: subject, by, overSeconds, isCovered, isAll }) => {
     const found = { by, isAll, duration: durationText(overSeconds), collector: subject };
     const text = nowText(found);
-    if (text !== undefined) return { subject, text };
+    if (text !== undefined) return { subject, text, ...(isOptional(subject) && { severity: 'info' as const }) };
     if (by >= fewest && isComplete(ofCollector(input, subject)))
       return { subject, severity: 'info' as const, text: pastText(found) };
     return by < fewest && isCovered ? [] : { subject, isUnknown: true as const };

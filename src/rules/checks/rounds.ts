@@ -3,7 +3,7 @@ import type { AccountStatus, CollectorStatus, DataStateName, FailedFilter, Round
 
 export interface CheckedRound extends RoundStatus {
   readonly collector: string;
-  readonly state: 'ok' | 'partial' | 'failing' | 'stale' | 'withdrawn' | 'waiting' | 'not_due' | 'not_read';
+  readonly state: 'ok' | 'partial' | 'failing' | 'stale' | 'withdrawn' | 'waiting' | 'not_due' | 'absent' | 'not_read';
 }
 
 function stateOf({ stale, success, complete, idle, dataAt }: RoundStatus, withdrawn: boolean): CheckedRound['state'] {

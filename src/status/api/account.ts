@@ -7,7 +7,7 @@ const Round = z.object({
   collector: z.string(),
   round: z.string(),
   everySeconds: Seconds,
-  state: z.enum(['ok', 'partial', 'failing', 'stale', 'withdrawn', 'waiting', 'not_due', 'not_read']),
+  state: z.enum(['ok', 'partial', 'failing', 'stale', 'withdrawn', 'waiting', 'not_due', 'absent', 'not_read']),
   dataAt: Maybe(Time).describe('Start of the last complete round. The data was correct at that time or later.'),
   tookSeconds: Maybe(Seconds),
   consecutiveFailures: z.int(),

@@ -13,7 +13,7 @@ const Round = z.object({
   durationSeconds: Seconds.optional(),
   dataAt: EpochMilliseconds.optional().describe('Start of the last complete round (ms since the Unix epoch).'),
   consecutiveFailures: z.int(),
-  idle: z.enum(['waiting', 'not_due']).optional().describe('Why the last attempt sent no request.'),
+  idle: z.enum(['waiting', 'not_due', 'absent']).optional().describe('Why the last attempt read nothing.'),
   stale: z.boolean(),
   failure: z.object({ reason: z.string(), message: z.string() }).optional().describe('Failure of the last attempt.'),
   retryAt: EpochMilliseconds.optional().describe(

@@ -1,3 +1,4 @@
+import { isOptional } from '../../collectors/index.ts';
 import type { AccountView } from '../api/account.ts';
 import { type ChartLine, figure } from './charts.ts';
 import { nextStep, type Round } from './data-state.ts';
@@ -25,6 +26,7 @@ const STATES: Readonly<Record<Round['state'], readonly [look: string, word: stri
   withdrawn: ['tag withdrawn', 'withdrawn'],
   waiting: ['state unknown', 'waiting for another round'],
   not_due: ['state unknown', 'nothing to read yet'],
+  absent: ['state unknown', 'not offered by the service'],
   not_read: ['tag unread', 'not read'],
 };
 
@@ -43,7 +45,15 @@ export function rounds(view: AccountView, { root }: PageContext): Html {
       cell: ({ collector, round }) =>
         html`${ROUND_TITLES[`${collector} ${round}`] ?? `${collector} ${round}`}<small class="mono">${collector} ${round}</small>`,
     },
-    { head: 'state', cell: ({ state }) => html`<span class="${STATES[state][0]}">${STATES[state][1]}</span>` },
+    {
+      head: 'state',
+      cell({ collector, state }) {
+        const [look, word] = STATES[state];
+        // Optional data that cannot be read is no problem of the account.
+        const isQuiet = isOptional(collector) && state !== 'ok' && state !== 'partial';
+        return html`<span class="${isQuiet ? 'state unknown' : look}">${word}</span>`;
+      },
+    },
     {
       head: 'read at',
       cell: ({ dataAt }) => html`${at(dataAt, now)}${dataAt !== null && html`<small>${ago(dataAt, now)}</small>`}`,
