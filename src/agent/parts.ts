@@ -12,6 +12,7 @@ import { version } from '../kit/version.ts';
 import { createLeaseMeter } from '../metrics/leader.ts';
 import { accountInfoFamily } from '../metrics/own.ts';
 import { createProcessMetrics } from '../metrics/process.ts';
+import { createStoreHandle } from '../replicas/store-handle.ts';
 import { createInfoSource } from '../status/account-metrics.ts';
 import { createNotificationLog, type LastReload } from '../status/agent.ts';
 import { openStore } from '../store/open.ts';
@@ -40,10 +41,9 @@ export interface PartsDeps {
 /** Parts that outlive a reload. */
 export type AgentBase = Awaited<ReturnType<typeof openBase>>;
 
-/** Adds leadership to a store that several processes share. Its metrics count the lease's requests. */
-async function lead(store: Store, log: Log, deps: PartsDeps) {
-  const { lease } = store;
-  if (!lease) return { store, leadership: undefined, leaseMeter: undefined };
+/** Opens leadership if several processes share the store. Its metrics count the lease's requests. */
+async function lead({ lease }: Store, log: Log, deps: PartsDeps) {
+  if (!lease) return { leadership: undefined, leaseMeter: undefined };
   const { clock } = deps;
   const leaseMeter = createLeaseMeter();
   const counted: LeaderLease = {
@@ -58,9 +58,9 @@ async function lead(store: Store, log: Log, deps: PartsDeps) {
       return outcome;
     },
   };
-  const { Leadership, withLeaseCheck } = await import('../replicas/leadership.ts');
+  const { Leadership } = await import('../replicas/leadership.ts');
   const leadership = new Leadership({ ...deps, lease: counted, log });
-  return { store: withLeaseCheck(store, leadership), leadership, leaseMeter };
+  return { leadership, leaseMeter };
 }
 
 async function openPeerKey(store: Store, file: string, log: Log): Promise<PeerKey | undefined> {
@@ -86,7 +86,9 @@ export async function openBase({ config, hash, file }: LoadedConfig, deps: Parts
   const candidate = isShared ? { url: replicaUrlOf(config.server, env, hostname()), clock } : undefined;
   const opened = await (deps.openStore ?? openStore)(config.store, { env, ...(candidate ? { candidate } : {}) });
   closing.add('store', () => opened.close());
-  const { store, leadership, leaseMeter } = await lead(opened, log, deps);
+  const { leadership, leaseMeter } = await lead(opened, log, deps);
+  const storeFor = (isRevoked?: () => boolean) => createStoreHandle(opened, leadership, isRevoked);
+  const store = storeFor();
   if (leadership) closing.add('lease', leadership.close);
   const dispatchers = createDispatchers(env);
   closing.add('connections', () => dispatchers.destroy());
@@ -100,6 +102,7 @@ export async function openBase({ config, hash, file }: LoadedConfig, deps: Parts
     log,
     process,
     store,
+    storeFor,
     /** Undefined if the store belongs to this process alone, which then runs everything. */
     leadership,
     leaseMeter,

@@ -118,7 +118,7 @@ export class Slot<T extends Tenant> {
     const { base, open, opened, stopping } = this.#deps;
     if (this.#tenant || this.#isDelayed() || stopping.aborted) return;
     this.#state = 'opening';
-    const session = createSession(this.name, base.store, base.leadership);
+    const session = createSession(this.name, base.storeFor, base.leadership);
     this.#session = session;
     try {
       const tenant = await open(session, prepared, this.#last);

@@ -2,7 +2,7 @@ import { type Clock, unlessAborted } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { createLoops, type Loops } from '../scheduler/loop.ts';
 import { StoreError } from '../store/errors.ts';
-import { isNotHeld, type LeaderLease, type Store } from '../store/store.ts';
+import type { LeaderLease } from '../store/store.ts';
 
 export interface LeadershipEvents {
   /** Called once, when this process has acquired the lease. */
@@ -212,43 +212,4 @@ export class Leadership {
     }
     controller.abort(new StoreError('slow', 'the store', 'this process ends'));
   }
-}
-
-const concernsDatabase = (error: unknown) =>
-  error instanceof StoreError && !['invalid', 'guard_failed', 'closed'].includes(error.reason);
-
-/**
- * Wraps the store so that a failed commit triggers a renewal, which detects a lost lease or an unavailable database. While the
- * database is unavailable, only lease requests are sent, so that rounds and shutdowns do not wait for it.
- */
-export function withLeaseCheck(
-  store: Store,
-  leadership: Pick<Leadership, 'isUnavailable' | 'isLeading' | 'renew' | 'assertAvailable' | 'shutdownSignal'>,
-): Store {
-  const { shutdownSignal } = leadership;
-  function send<T>(request: () => Promise<T>): Promise<T> {
-    leadership.assertAvailable();
-    shutdownSignal.throwIfAborted();
-    return unlessAborted(request(), shutdownSignal);
-  }
-  return {
-    ...store,
-    scan: async (...which) => send(() => store.scan(...which)),
-    sizes: async (...which) => send(() => store.sizes(...which)),
-    valuesOf: async key => send(() => store.valuesOf(key)),
-    create: async (...which) => send(() => store.create(...which)),
-    command: async (...what) => send(() => store.command(...what)),
-    async commit(...what) {
-      try {
-        await send(() => store.commit(...what));
-      } catch (error) {
-        if (shutdownSignal.aborted || !leadership.isLeading()) throw error;
-        if (isNotHeld(error) || (concernsDatabase(error) && !leadership.isUnavailable())) await leadership.renew();
-        // The process was paused for longer than the lease, but no other one has taken over: the caller repeats the commit.
-        if (isNotHeld(error) && leadership.isLeading())
-          throw new StoreError('slow', 'the store', 'the lease had expired');
-        throw error;
-      }
-    },
-  };
 }

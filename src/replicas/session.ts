@@ -1,5 +1,4 @@
 import { unlessAborted } from '../kit/clock.ts';
-import { StoreError } from '../store/errors.ts';
 import type { Store } from '../store/store.ts';
 import type { Budget } from '../upstream/budget.ts';
 import { UpstreamError } from '../upstream/errors.ts';
@@ -10,18 +9,16 @@ type Leading = Pick<Leadership, 'remaining' | 'confirm' | 'isUnavailable'>;
 /** Permission of an opened account to send requests and to commit, until it is revoked. */
 export type Session = ReturnType<typeof createSession>;
 
-/** Creates the session of an account. `leadership`: undefined if no other process uses the store. */
-export function createSession(account: string, store: Store, leadership: Leading | undefined) {
+/** Creates the session of an account. `storeFor`: returns a handle that refuses commits once `isRevoked`; `leadership`: undefined if no other process uses the store. */
+export function createSession(
+  account: string,
+  storeFor: (isRevoked: () => boolean) => Store,
+  leadership: Leading | undefined,
+) {
   let isRevoked = false;
   return {
     account,
-    store: {
-      ...store,
-      async commit(...what) {
-        if (isRevoked) throw new StoreError('not_held', `the account ${account}`);
-        return store.commit(...what);
-      },
-    } satisfies Store,
+    store: storeFor(() => isRevoked),
     leadership: {
       remaining: () => (isRevoked ? 0 : (leadership?.remaining() ?? Number.POSITIVE_INFINITY)),
       confirm: async () => !isRevoked && (leadership ? leadership.confirm() : true),

@@ -46,6 +46,8 @@ export const PROBLEMS = {
   encoding: ["can't store all text", 'create the database with ENCODING UTF8'],
   invalid: ["can't store this change", 'nothing was written'],
   not_held: ['is not led by this process', 'nothing was written; the leader continues'],
+  revoked: ['was closed by this process', 'nothing was written'],
+  lease_expired: ['was not written, because the lease had expired', 'the commit is repeated'],
   guard_failed: ['was changed concurrently', 'nothing was written'],
   closed: ['is closed', 'nothing was written'],
 } as const;
@@ -68,7 +70,9 @@ export class StoreError extends Error {
   }
 }
 
-export const isNotHeld = (error: unknown): boolean => error instanceof StoreError && error.reason === 'not_held';
+/** Whether this process may no longer write: another one leads, or the account was closed. */
+export const isNotHeld = (error: unknown): boolean =>
+  error instanceof StoreError && ['not_held', 'revoked'].includes(error.reason);
 
 /** Whether a failed commit certainly wrote nothing. After other errors, its changes may have been written or may still be. */
 export const isUndone = (error: unknown): boolean =>

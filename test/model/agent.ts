@@ -13,7 +13,8 @@ import type { Clock } from '../../src/kit/clock.ts';
 import type { Tracer } from '../../src/kit/tracer.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
 import type { ProcessMetrics } from '../../src/metrics/process.ts';
-import { Leadership, withLeaseCheck } from '../../src/replicas/leadership.ts';
+import { Leadership } from '../../src/replicas/leadership.ts';
+import { createStoreHandle } from '../../src/replicas/store-handle.ts';
 import { createNotificationLog } from '../../src/status/agent.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { AgentClient } from './disk.ts';
@@ -202,7 +203,8 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
   const opened = hooks.store(client, host);
   const { lease } = opened;
   const leadership = lease && new Leadership({ lease, clock, random, log });
-  const store: Store = leadership ? withLeaseCheck(opened, leadership) : opened;
+  const storeFor = (isRevoked?: () => boolean) => createStoreHandle(opened, leadership, isRevoked);
+  const store = storeFor();
 
   const quiet = createQuietTracer(write);
   /** Tracer that observes rounds and alert evaluations through their spans. */
@@ -303,6 +305,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
     log,
     tracer,
     store,
+    storeFor,
     leadership,
     leaseMeter: undefined,
     process: NO_PROCESS_METRICS,

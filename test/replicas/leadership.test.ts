@@ -1,5 +1,7 @@
 import { expect, it } from 'vitest';
-import { Leadership, withLeaseCheck } from '../../src/replicas/leadership.ts';
+import { Leadership } from '../../src/replicas/leadership.ts';
+import { createSession } from '../../src/replicas/session.ts';
+import { createStoreHandle } from '../../src/replicas/store-handle.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { afterThisTest } from '../support/client.ts';
 import { createSharedStore } from '../support/fake-group.ts';
@@ -127,17 +129,17 @@ it('confirm renews an expired lease, but not again while the database is certain
   expect(renewals()).toBe(during);
 });
 
-it('withLeaseCheck renews after a refused commit, and asks the caller to repeat it if this process still leads', async () => {
+it('a store handle renews after a refused commit, and asks the caller to repeat it if this process still leads', async () => {
   const { clock, shared, start } = setUp();
   const { leadership, store } = await start('one');
-  const checked = withLeaseCheck(store, leadership);
+  const checked = createStoreHandle(store, leadership);
   const commit = () =>
     checked.commit('a', [{ key: 'k', value: 'v' }]).then(
       () => 'written',
       error => error.reason,
     );
   shared.expire();
-  expect(await commit()).toBe('slow');
+  expect(await commit()).toBe('lease_expired');
   expect(await commit()).toBe('written');
   shared.next = 'two';
   shared.expire();
@@ -147,11 +149,22 @@ it('withLeaseCheck renews after a refused commit, and asks the caller to repeat 
   await clock.advance(0);
 });
 
+it('a commit of a revoked session is refused with its own reason, and the other handles still commit', async () => {
+  const { start } = setUp();
+  const { leadership, store } = await start('one');
+  const session = createSession('a', isRevoked => createStoreHandle(store, leadership, isRevoked), leadership);
+  const change = [{ key: 'k', value: 'v' }];
+  await session.store.commit('a', change);
+  session.revoke();
+  await expect(session.store.commit('a', change)).rejects.toMatchObject({ reason: 'revoked' });
+  await createStoreHandle(store, leadership).commit('a', change);
+});
+
 it('while the database is unavailable, only lease requests are sent to it', async () => {
   const { clock, shared, start } = setUp();
   const { leadership, store } = await start('one');
   const scan = () => expect.fail('a request was sent');
-  const checked = withLeaseCheck({ ...store, scan }, leadership);
+  const checked = createStoreHandle({ ...store, scan }, leadership);
   shared.isUnavailable = true;
   await clock.advance(4 * SECOND);
   const before = shared.course.length;
