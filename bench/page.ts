@@ -144,7 +144,6 @@ async function inChromium(overview: Views['overview'], closing: Closing) {
     command: none,
     reload: none,
     reloadErrors: () => [],
-    watch: () => () => false,
   };
   const server = await startHttpServer({ host: '127.0.0.1', port: 0 }, served, QUIET);
   closing.add('port', () => server.close());

@@ -110,15 +110,6 @@ const ROUTES: readonly Route[] = [
   ...API_ENDPOINTS.map(routeOf),
   {
     method: 'get',
-    path: '/api/v1/stream',
-    description: 'Server-sent events that announce new data.',
-    responses: {
-      200: { description: 'Events until the connection is closed.', text: 'text/event-stream' },
-      503: { description: '64 streams are open; retry after `Retry-After`.', text: 'text/plain' },
-    },
-  },
-  {
-    method: 'get',
     path: '/api/v1/sd',
     description:
       'Prometheus service discovery: one target per account, at the leader if several processes share the store.',

@@ -85,13 +85,10 @@ export async function openAccount(given: AccountSettings, deps: AccountDeps, las
   const upkeep = createUpkeep({ account: name, states, rows, history, known, clock, log });
   await upkeep.afterRound();
 
-  let ended = 0;
   const loops = createLoops(deps);
-  async function afterRound(): Promise<void> {
-    await upkeep.afterRound();
-    ended += 1;
-  }
-  const rounds = collectors.all.flatMap(({ rounds }) => rounds.map(round => withFollowUp(round, loops, afterRound)));
+  const rounds = collectors.all.flatMap(({ rounds }) =>
+    rounds.map(round => withFollowUp(round, loops, upkeep.afterRound)),
+  );
   const status = () => accountStatus(name, states);
   const facts = collectors.all.map(({ source }) => source);
   return {
@@ -111,7 +108,6 @@ export async function openAccount(given: AccountSettings, deps: AccountDeps, las
       await rounds.find(({ collector }) => collector === accountPlan.name)?.run(new AbortController().signal);
     },
     inherit: () => new Map(states.map(state => [state.collector, state.inherit()])),
-    roundsEnded: () => ended,
     shown: collectors.shown,
     status,
     /** Returns the number of requests left in the configured budget of this UTC day. */

@@ -51,14 +51,6 @@ export function createServing(supervisor: Supervisor, base: AgentBase) {
       exposition.use(supervisor.state().shown);
       return { contentType: CONTENT_TYPES[format], body: await exposition.render({ scope, format, gzip }) };
     },
-    watch() {
-      let [watched, hasChanged] = [current(), current().watch()];
-      return () => {
-        if (watched === current()) return hasChanged();
-        [watched, hasChanged] = [current(), current().watch()];
-        return true;
-      };
-    },
   };
   return {
     served,
@@ -95,7 +87,7 @@ function createStateViews(state: AgentState, { base, supervisor, kept }: StateVi
       if (!base.leadership?.isUnavailable()) throw error;
       return [];
     });
-  const { watch, ...readings } = createViews({
+  const readings = createViews({
     clock,
     accounts,
     settings: config.accounts,
@@ -134,5 +126,5 @@ function createStateViews(state: AgentState, { base, supervisor, kept }: StateVi
   };
   const command: HttpServed['command'] = async (...which) =>
     autoCancel?.command(...which) ?? { ok: false, why: 'auto-cancel is off' };
-  return { views, watch, command, agent };
+  return { views, command, agent };
 }

@@ -38,8 +38,6 @@ export interface HttpServed {
   command(command: OperatorCommand, signal: AbortSignal): Promise<CommandResult>;
   /** Reloads the configuration. If the new one is invalid, keeps the current one and returns the errors. */
   reload(): Promise<ReloadResult>;
-  /** Returns a function that reports whether a round has ended since its last call. */
-  watch(): () => boolean;
   /** Undefined if the store belongs to this process alone. */
   readonly group?: ProcessGroup | undefined;
   readonly clock: Clock;

@@ -15,7 +15,6 @@ import { type Lifecycle, lifecycleRoutes } from './routes/lifecycle.ts';
 import { READ } from './routes/methods.ts';
 import { metricsRoutes } from './routes/metrics.ts';
 import { standbyRoutes } from './routes/standby.ts';
-import { createStreams, type Streams, streamRoutes } from './routes/stream.ts';
 import type { HttpServed } from './served.ts';
 
 export interface ServerSettings extends Partial<Bounds>, Address {
@@ -30,7 +29,6 @@ export type HttpServer = Awaited<ReturnType<typeof openHttpServer>>;
 
 interface AppDeps {
   readonly responses: ResponseLimiter;
-  readonly streams: Streams;
   readonly lifecycle: Lifecycle;
   readonly routes: RouterFactory;
   readonly log: Log;
@@ -56,14 +54,13 @@ function sendProbe(request: IncomingMessage, response: ServerResponse): void {
 /** Creates the routes of other modules, which are tried last. */
 export type RouterFactory = (lifecycle: Lifecycle) => readonly Router[];
 
-function createApp(served: HttpServed, { responses, streams, lifecycle, routes, log }: AppDeps): express.Express {
+function createApp(served: HttpServed, { responses, lifecycle, routes, log }: AppDeps): express.Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.use(standbyRoutes(served, lifecycle));
   app.use(metricsRoutes(served, responses));
   app.use(lifecycleRoutes(served, lifecycle));
-  app.use(streamRoutes(streams));
   app.all(Object.keys(PROBES), sendProbe);
   for (const router of routes(lifecycle)) app.use(router);
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
@@ -144,9 +141,7 @@ export async function openHttpServer(
   const responses = createResponseLimiter(bounds.unreadBytes, onCut);
   // Client timeouts use real time, even if the agent's clock is accelerated.
   const { monotonic, sleep } = systemClock;
-  const timing = { clock: { now: clock.now, monotonic, sleep }, readWithin: bounds.responseWithin };
-  const streams = createStreams({ watch: served.watch, ...timing, onCut });
-  const passwords = createPasswords(timing.clock, log);
+  const passwords = createPasswords({ now: clock.now, monotonic, sleep }, log);
   const callers = new WeakMap<IncomingMessage, string>();
   const admission = createAdmission();
   const open = ({ webConfigFile = null }: ServerSettings) =>
@@ -156,7 +151,7 @@ export async function openHttpServer(
     isOn: () => state.settings.lifecycle ?? false,
     callerOf: request => callers.get(request),
   };
-  const app = createApp(served, { responses, streams, lifecycle, routes, log });
+  const app = createApp(served, { responses, lifecycle, routes, log });
   const authenticate = createAuthentication(passwords);
   const identify = (request: IncomingMessage, caller: string) => void callers.set(request, caller);
   const deps = { bounds, logBound, log, clock };
@@ -216,7 +211,6 @@ export async function openHttpServer(
     },
     /** Waits a moment for responses in flight, then destroys all connections. */
     async close(): Promise<void> {
-      streams.close();
       await Promise.all([ports.main.close(), ports.probes?.close(), ...closing]);
       await passwords.close();
     },

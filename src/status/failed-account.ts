@@ -8,7 +8,6 @@ import type { ShownSource, StatusSettings } from './account.ts';
 
 /** Account state that views, API and heartbeat show. */
 export interface ShownAccount extends ShownSource {
-  readonly roundsEnded: () => number;
   readonly isTokenKnown: () => boolean;
   readonly meter: AccountMeter;
   readonly history: AccountHistory;
@@ -63,7 +62,6 @@ export function failedAccount(
     shown: () => last?.shown() ?? {},
     meter: last?.meter ?? createAccountMeter({ requests: [], bytes: [], collectors: [] }),
     budgetRemaining: () => last?.budgetRemaining(),
-    roundsEnded: () => last?.roundsEnded() ?? 0,
     serviceClock: last?.serviceClock ?? AGENT_TIME,
     isTokenKnown: () => last?.isTokenKnown() ?? false,
     isTokenRejected: () => last?.isTokenRejected(),

@@ -1,5 +1,4 @@
 import type { AutoCancel } from '../auto-cancel/accounts.ts';
-import type { HttpServed } from '../http/served.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { version } from '../kit/version.ts';
@@ -12,11 +11,10 @@ import { overview } from './overview.ts';
 import { createOverviewRows, type KeptRows } from './overview-rows.ts';
 import { reportOf } from './report.ts';
 import type { Views } from './served.ts';
-import { sum } from './values.ts';
 
 export interface ViewsDeps {
   readonly clock: Pick<Clock, 'now'>;
-  readonly accounts: readonly (ShownSource & { roundsEnded(): number })[];
+  readonly accounts: readonly ShownSource[];
   readonly settings: readonly StatusSettings[];
   readonly autoCancel: Pick<AutoCancel, 'accounts'> | undefined;
   readonly sources: readonly Source[];
@@ -46,9 +44,7 @@ function viewedOf(deps: ViewsDeps): ReadonlyMap<string, Viewed> {
   );
 }
 
-export function createViews(
-  deps: ViewsDeps,
-): Pick<Views, 'overview' | 'report' | 'account'> & Pick<HttpServed, 'watch'> {
+export function createViews(deps: ViewsDeps): Pick<Views, 'overview' | 'report' | 'account'> {
   const { clock, alerts, agentProblems, kept, log } = deps;
   const viewed = viewedOf(deps);
   const rows = createOverviewRows([...viewed.values()], kept, clock.now, (account, error) =>
@@ -68,15 +64,6 @@ export function createViews(
         agentProblems: agentProblems(),
         now: clock.now(),
       });
-    },
-    watch() {
-      const ended = () => sum(deps.accounts.map(account => account.roundsEnded()));
-      let before = ended();
-      return () => {
-        const last = before;
-        before = ended();
-        return before !== last;
-      };
     },
     account(name) {
       const one = viewed.get(name);

@@ -1,4 +1,4 @@
-import type { Browser } from 'playwright-core';
+import type { Browser, Page } from 'playwright-core';
 import { expect, it } from 'vitest';
 import { systemClock } from '../../src/kit/clock.ts';
 import type { Overview, OverviewQuery } from '../../src/status/api/overview.ts';
@@ -19,22 +19,15 @@ function scene(hasProblem: boolean, q: string): Overview {
   return { ...overview(rows), rows: matching, matching: matching.length };
 }
 
-/** Starts a server whose numbers can be changed and whose timers run ten times as fast. */
+/** Starts a server whose numbers can be changed. */
 async function serve() {
-  const state = { hasProblem: false, changed: false, polls: 0, queries: [] as OverviewQuery[] };
+  const state = { hasProblem: false, queries: [] as OverviewQuery[] };
   const server = await startHttpServer(
     { host: '127.0.0.1', port: 0 },
     servedWith({
-      clock: { ...systemClock, sleep: (ms, signal) => systemClock.sleep(ms / 10, signal) },
       overview: async query => {
         state.queries.push(query);
         return scene(state.hasProblem, query.q);
-      },
-      watch: () => () => {
-        state.polls += 1;
-        const { changed } = state;
-        state.changed = false;
-        return changed;
       },
     }),
     createTestLog(),
@@ -43,19 +36,32 @@ async function serve() {
   return { server, state };
 }
 
+/** Shows or hides a page, as its tab does. From the first call on, `page.clock` controls when it updates. */
+async function show(page: Page, isShown: boolean): Promise<void> {
+  await page.clock.install();
+  await page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, value: ${!isShown} });
+    document.dispatchEvent(new Event('visibilitychange'));`);
+}
+
+/** Advances the page's clock until the page shows a text: a request in flight delays the next one. */
+const showsAfter = (page: Page, text: string | RegExp) =>
+  eventually(async () => {
+    await page.clock.runFor(15_000);
+    expect(await page.getByText(text).count()).toBe(1);
+  });
+
 /** Defines live-update tests against a server whose data the test controls. */
 export function livePages(browser: () => Browser): void {
   it('pages update live and keep focus, elements and input', async () => {
     const { server, state } = await serve();
     const { page, complaints } = await visit(browser(), server.url);
-    await page.locator('#live[data-live-state="live"]').waitFor();
+    await show(page, true);
     expect(await page.locator('h1').textContent()).toBe('All right');
     const search = page.getByRole('searchbox');
     await page.getByRole('link', { name: 'b', exact: true }).focus();
     await page.evaluate("document.querySelector('tr[data-key=a]').isTheSame = true");
     state.hasProblem = true;
-    state.changed = true;
-    await page.getByText('1 problem in 1 account, 1 critical').waitFor();
+    await showsAfter(page, '1 problem in 1 account, 1 critical');
     expect(await page.title()).toBe('1 problem in 1 account, 1 critical · delivery-watch');
     expect(await page.locator('tbody tr').evaluateAll(rows => rows.map(each => each.getAttribute('data-key')))).toEqual(
       ['c', 'a', 'b'],
@@ -65,11 +71,11 @@ export function livePages(browser: () => Browser): void {
 
     // The search runs while the user types, and the text is kept when numbers change.
     await search.pressSequentially('c');
+    await page.clock.runFor(200);
     await page.locator('tr[data-key=a]').waitFor({ state: 'detached' });
     expect(new URL(page.url()).search).toBe('?q=c');
     state.hasProblem = false;
-    state.changed = true;
-    await page.getByText('All right').waitFor();
+    await showsAfter(page, 'All right');
     expect([await search.inputValue(), await page.locator('tbody tr').count()]).toEqual(['c', 1]);
     expect(await page.evaluate('document.activeElement.name')).toBe('q');
     expect(complaints).toEqual([]);
@@ -79,23 +85,15 @@ export function livePages(browser: () => Browser): void {
     const { server, state } = await serve();
     const { page } = await visit(browser(), server.url);
     await page.locator('#live[data-live-state="live"]').waitFor();
-    const hide = (isHidden: boolean) =>
-      page.evaluate(`Object.defineProperty(document, 'hidden', { configurable: true, value: ${isHidden} });
-        document.dispatchEvent(new Event('visibilitychange'));`);
-    await hide(true);
-    // The stream ends when no page is visible any more.
-    await eventually(async () => {
-      const { polls } = state;
-      await systemClock.sleep(450);
-      expect(state.polls).toBe(polls);
-    });
-    const before = state.queries.length;
+    await show(page, false);
+    const { length } = state.queries;
+    await page.clock.runFor(60_000);
     state.hasProblem = true;
-    await hide(false);
+    await show(page, true);
     await page.getByText('1 problem in 1 account, 1 critical').waitFor();
-    expect(state.queries.length).toBeGreaterThan(before);
+    expect(state.queries).toHaveLength(length + 1);
     await server.close();
-    await page.getByText(/connection lost, data as of \d\d:\d\d:\d\d UTC/).waitFor();
+    await showsAfter(page, /connection lost, data as of \d\d:\d\d:\d\d UTC/);
   });
 
   it('pages keep their layout with hostile account names', async () => {

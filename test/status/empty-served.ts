@@ -42,7 +42,6 @@ export function servedWith(changes: ServedChanges = {}): Served {
     command: async () => ({ ok: true }),
     reload: async () => ({ changed: [] }),
     reloadErrors: () => [],
-    watch: () => () => false,
     clock: systemClock,
     ...Object.fromEntries(entries.filter(([key]) => !VIEWS.has(key))),
   };

@@ -5,7 +5,7 @@ import type { HttpServed, ProcessGroup } from '../served.ts';
 import type { Lifecycle } from './lifecycle.ts';
 
 /** Paths that a standby serves itself. Like routes, they ignore case and a slash at the end. */
-const OWN = /^\/(metrics|metrics\/agent|-\/.*|assets\/.*|api\/v1\/(sd|stream))\/?$/i;
+const OWN = /^\/(metrics|metrics\/agent|-\/.*|assets\/.*|api\/v1\/sd)\/?$/i;
 
 const seconds = (ms: number) => `${Math.max(0, Math.round(ms / 1000))} s`;
 

@@ -66,7 +66,7 @@ export function layout({ title, context, nav, body, uses = [] }: Layout): Html {
 <link rel="stylesheet" href="${folder}style.css">
 ${needed(uses, folder)}<script type="module" src="${folder}client.js"></script>
 </head>
-<body data-stream="${root}api/v1/stream" data-now="${now}">
+<body data-now="${now}">
 <a class="skip" href="#main">Skip to content</a>
 <header class="top">
 <a class="brand" href="${root || './'}">delivery-watch</a>

@@ -1,26 +1,20 @@
 import { age } from './age.js';
 
 /**
- * Keeps a page current: fetches it again when the agent reports a change, and updates changed elements. Pages work without this
- * script, but users must reload them.
+ * Keeps a page current: fetches it again every 15 seconds while it is visible, and updates changed elements. Pages work without
+ * this script, but users must reload them.
  */
 
 const { body } = document;
 /** How far the agent's clock is ahead of the browser's (ms). */
 let ahead = clockAhead(document);
-/** @type {EventSource | undefined} */
-let stream;
 /** Request for the page in flight. @type {AbortController | undefined} */
 let request;
-/** Whether the agent has reported a change since that request started. */
-let again = false;
-/** Start of the last request, by `performance.now()`. */
-let requestedAt = Number.NEGATIVE_INFINITY;
-/** @type {ReturnType<typeof setTimeout> | undefined} */
-let waiting;
+/** @type {ReturnType<typeof setInterval> | undefined} */
+let polling;
 
-/** Minimum time between two automatic requests (ms). */
-const APART = 2000;
+/** Interval between two automatic requests (ms). */
+const EVERY = 15_000;
 
 /** @param {Document} page */
 function clockAhead(page) {
@@ -63,13 +57,13 @@ function morph(old, next) {
   }
 }
 
-/** @param {'live' | 'lost' | 'still'} state */
+/** @param {'live' | 'lost'} state */
 function showConnection(state) {
   const live = document.getElementById('live');
   const word = live?.querySelector('.live-word');
   if (!live || !word) return;
   live.dataset.liveState = state;
-  word.textContent = { live: 'live, data as of', lost: 'connection lost, data as of', still: 'data as of' }[state];
+  word.textContent = { live: 'live, data as of', lost: 'connection lost, data as of' }[state];
 }
 
 /** @param {Document} page */
@@ -95,65 +89,28 @@ function applyPage(page) {
 /** Requests the current page. A later call aborts an earlier one. */
 async function refresh() {
   request?.abort();
-  clearTimeout(waiting);
   const own = new AbortController();
   request = own;
-  again = false;
-  requestedAt = performance.now();
   try {
     const response = await fetch(location.href, { signal: own.signal, headers: { Accept: 'text/html' } });
     if (response.status >= 500) throw new Error(`status ${response.status}`);
     const page = new DOMParser().parseFromString(await response.text(), 'text/html');
     if (own.signal.aborted) return;
     applyPage(page);
-    showConnection(stream?.readyState === EventSource.OPEN ? 'live' : 'still');
+    showConnection('live');
   } catch {
     if (!own.signal.aborted) showConnection('lost');
   } finally {
     if (request === own) request = undefined;
   }
-  if (again && !request) soon();
 }
 
-function soon() {
-  clearTimeout(waiting);
-  waiting = setTimeout(refresh, Math.max(0, requestedAt + APART - performance.now()));
-}
-
-/**
- * Requests an update once the request in flight has ended. If each change aborted a slow request, the page would never update.
- */
-function changed() {
-  again = true;
-  if (!request) soon();
-}
-
-/** @type {ReturnType<typeof setTimeout> | undefined} */
-let retry;
-let wasOpen = false;
-
-function connect() {
-  disconnect();
-  const own = new EventSource(body.dataset.stream ?? '');
-  stream = own;
-  own.addEventListener('changed', changed);
-  own.addEventListener('open', () => {
-    showConnection('live');
-    if (wasOpen) changed();
-    wasOpen = true;
-  });
-  own.addEventListener('error', () => {
-    showConnection('lost');
-    // The agent rejected the stream, for example because too many are open. Browsers only reconnect lost streams.
-    if (own.readyState === EventSource.CLOSED) retry = setTimeout(connect, 10_000);
-  });
-}
-
-function disconnect() {
-  clearTimeout(retry);
-  clearTimeout(waiting);
-  stream?.close();
-  stream = undefined;
+/** Starts or stops automatic requests. A request in flight is not repeated: otherwise, a slow one would never complete. */
+function poll() {
+  clearInterval(polling);
+  if (document.hidden) return;
+  showConnection('live');
+  polling = setInterval(() => request || refresh(), EVERY);
 }
 
 function tick() {
@@ -193,8 +150,11 @@ function search(form) {
 for (const form of document.querySelectorAll('form[data-search]')) if (form instanceof HTMLFormElement) search(form);
 if (document.querySelector('[data-live]')) {
   // Sent by commands.js after a command.
-  document.addEventListener('changed', changed);
-  document.addEventListener('visibilitychange', () => (document.hidden ? disconnect() : connect()));
-  if (!document.hidden) connect();
+  document.addEventListener('changed', refresh);
+  document.addEventListener('visibilitychange', () => {
+    poll();
+    if (!document.hidden) void refresh();
+  });
+  poll();
 }
 setInterval(() => !document.hidden && tick(), 1000);
