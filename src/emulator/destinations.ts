@@ -4,6 +4,8 @@ import type { Fields } from './message.ts';
 export interface Destination {
   readonly fields: Fields;
   readonly everyMs: number;
+  /** Times of the schedule with the id in `fields`, instead of `everyMs`: five fields, optionally after `CRON_TZ=ZONE `. */
+  readonly cron?: string;
   readonly burst?: readonly [least: number, most: number];
   readonly takesMs: number;
   /** Share of attempts that fail temporarily. */
@@ -70,6 +72,7 @@ export const destinations: readonly Destination[] = [
   {
     fields: { ...COMMON, url: 'https://reports.example.com/run', scheduleId: 'scd_7minutely', method: 'GET' },
     everyMs: 60_000,
+    cron: '* * * * *',
     takesMs: 8000,
     flaky: 0.05,
     doomed: 0.02,
@@ -145,13 +148,31 @@ export const destinations: readonly Destination[] = [
       parallelism: 1,
     },
     everyMs: 25 * 60_000,
+    cron: 'CRON_TZ=Europe/Berlin */25 * * * *',
     burst: [10, 30],
     takesMs: 5000,
     flaky: 0.02,
     doomed: 0.03,
     statuses: [500, 503],
   },
+  {
+    fields: { ...COMMON, url: 'https://app.example.com/api/digest', scheduleId: 'scd_3digest', ...labelled('digest') },
+    everyMs: 24 * 3_600_000,
+    cron: 'CRON_TZ=America/New_York 0 8 * * 1-5',
+    takesMs: 4000,
+    flaky: 0,
+    doomed: 0,
+    statuses: [500],
+  },
 ];
+
+/** Parallelism by queue, so high that messages seldom wait unless the queue is paused. */
+export const QUEUE_PARALLELISM: ReadonlyMap<string | undefined, number> = new Map([
+  ['emails', 200],
+  ['media', 100],
+  ['legacy', 5],
+]);
+export const DEFAULT_QUEUE_PARALLELISM = 100;
 
 /** IP addresses of publishers, from ranges reserved for documentation. */
 export const CALLERS = ['192.0.2.10', '192.0.2.11', '198.51.100.7', '2001:db8::25'] as const;

@@ -91,6 +91,17 @@ export const dialectOptions = {
   callerIpFilter: filtering('callerIp'),
   labelFilter: filtering('label'),
   stateFilter: filtering('state'),
+  serviceLists: choice(
+    'whether the service has schedules, queues, global parallelism and workflow runs; absent: 404',
+    'present',
+    'absent',
+  ),
+  serviceFields: choice('fields of schedules, queues and runs: all, or only the required ones', 'all', 'required'),
+  runsFilter: choice(
+    'whether the filter of runs by state applies to the list, or to each page, which may leave it empty',
+    'list',
+    'page',
+  ),
   createdDue: choice(
     'field of a CREATED event with the due time of a delayed message',
     'absent',

@@ -12,10 +12,10 @@ export const FaultSeed = z.strictObject({
   latencyMs: z.coerce.number().min(0).max(3_600_000).optional().describe('delay before anything else'),
   jitterMs: z.coerce.number().min(0).max(3_600_000).optional().describe('maximum random extra delay'),
   kind: z
-    .enum(['status', 'hang', 'reset', 'truncate', 'drip', 'html'])
+    .enum(['status', 'hang', 'reset', 'truncate', 'drip', 'html', 'region'])
     .optional()
     .describe(
-      'status: error status; hang: no response; reset: connection reset; truncate: half a body; drip: body byte by byte; html: an HTML page instead of the response',
+      'status: error status; hang: no response; reset: connection reset; truncate: half a body; drip: body byte by byte; html: an HTML page instead of the response; region: 404 as for a token of another region',
     ),
   status: z.coerce
     .number()

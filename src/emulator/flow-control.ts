@@ -1,9 +1,17 @@
 import type { Agenda } from './agenda.ts';
 import type { Fields } from './message.ts';
 
+/** The part of a message's fields that limits its deliveries. */
+type Limited = { readonly [K in 'flowControlKey' | 'parallelism' | 'rate' | 'period']?: Fields[K] | undefined };
+
+/** Limits that replace those of the messages. */
+export interface LimitChange extends Pick<Fields, 'parallelism' | 'rate'> {
+  readonly isPinned: boolean;
+}
+
 interface Key {
   readonly waiting: (() => void)[];
-  fields: Fields;
+  fields: Limited;
   running: number;
   paused: boolean;
   nextStart: number;
@@ -22,6 +30,7 @@ export interface KeyDetail {
   readonly parallelism?: number | undefined;
   readonly rate?: number | undefined;
   readonly period?: number | undefined;
+  readonly isPinned?: boolean | undefined;
   readonly started: number;
   readonly periodStart: number;
 }
@@ -32,29 +41,42 @@ const IDLE_MS = 10 * 60_000;
 /** Starts deliveries within the parallelism and rate of their key. Others wait in order. */
 export class FlowControl {
   readonly #agenda: Agenda;
+  readonly #changeOf: (name: string) => LimitChange | undefined;
+  readonly #idleMs: number;
   readonly #keys = new Map<string, Key>();
 
-  constructor(agenda: Agenda) {
+  constructor(
+    agenda: Agenda,
+    {
+      changeOf = () => undefined,
+      idleMs = IDLE_MS,
+    }: { changeOf?: (name: string) => LimitChange | undefined; idleMs?: number } = {},
+  ) {
     this.#agenda = agenda;
+    this.#changeOf = changeOf;
+    this.#idleMs = idleMs;
+  }
+
+  /** Returns the key of a message. Adds a new one, without a message. */
+  open(name: string, fields: Limited): Key {
+    const key = this.#keys.get(name) ?? this.#newKey(fields);
+    this.#keys.set(name, key);
+    return key;
   }
 
   /** Calls `start` when the flow-control key permits it, or immediately if there is no key. */
-  enter(fields: Fields, start: () => void): void {
+  enter(fields: Limited, start: () => void): void {
     if (fields.flowControlKey === undefined) {
       start();
       return;
     }
-    let key = this.#keys.get(fields.flowControlKey);
-    if (!key) {
-      key = this.#newKey(fields);
-      this.#keys.set(fields.flowControlKey, key);
-    }
+    const key = this.open(fields.flowControlKey, fields);
     key.fields = fields;
     key.waiting.push(start);
     this.#admit(key);
   }
 
-  leave(fields: Fields): void {
+  leave(fields: Limited): void {
     const key = fields.flowControlKey === undefined ? undefined : this.#keys.get(fields.flowControlKey);
     if (!key) return;
     key.running--;
@@ -75,20 +97,24 @@ export class FlowControl {
   keys(): Map<string, KeyDetail> {
     for (const [name, key] of this.#keys) {
       const isIdle = key.running === 0 && key.waiting.length === 0 && !key.paused;
-      if (isIdle && this.#agenda.now - key.usedAt > IDLE_MS) this.#keys.delete(name);
+      if (isIdle && this.#agenda.now - key.usedAt > this.#idleMs) this.#keys.delete(name);
     }
     const sorted = [...this.#keys].sort(([a], [b]) => (a < b ? -1 : 1));
     return new Map(sorted.map(([name, key]) => [name, this.#detail(key)]));
   }
 
   #detail(key: Key): KeyDetail {
-    const { parallelism, rate, period } = key.fields;
+    const { parallelism, rate, period, isPinned } = this.#limitsOf(key);
     this.#countPeriod(key);
     const { running, started, periodStart, paused } = key;
-    return { waiting: key.waiting.length, running, paused, parallelism, rate, period, started, periodStart };
+    return { waiting: key.waiting.length, running, paused, parallelism, rate, period, isPinned, started, periodStart };
   }
 
-  #newKey(fields: Fields): Key {
+  #limitsOf({ fields }: Key): Limited & { readonly isPinned?: boolean } {
+    return { ...fields, ...this.#changeOf(fields.flowControlKey ?? '') };
+  }
+
+  #newKey(fields: Limited): Key {
     const now = this.#agenda.now;
     const times = { nextStart: 0, usedAt: now, periodStart: now };
     return { waiting: [], fields, running: 0, started: 0, paused: false, planned: false, ...times };
@@ -103,7 +129,7 @@ export class FlowControl {
   }
 
   #admit(key: Key): void {
-    const { parallelism = Number.POSITIVE_INFINITY, rate, period = 1 } = key.fields;
+    const { parallelism = Number.POSITIVE_INFINITY, rate, period = 1 } = this.#limitsOf(key);
     const now = this.#agenda.now;
     key.usedAt = now;
     while (!key.paused && key.running < parallelism && key.waiting.length > 0) {

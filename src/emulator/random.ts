@@ -36,8 +36,8 @@ export function fractionOf(seed: number, text: string): number {
   return scramble(hash) / 2 ** 32;
 }
 
-/** Origin of a message: `p` past, `w` workload, `f` failed workflow run, `c` its failure callback, `t` added by a test. */
-export type IdSeries = 'p' | 'w' | 'f' | 'c' | 't';
+/** Origin of a message: `p` past, `w` workload, `f` failed workflow run, `c` its failure callback, `r` other run, `t` added by a test. */
+export type IdSeries = 'p' | 'w' | 'f' | 'c' | 'r' | 't';
 
 const PAIRS = Array.from({ length: 36 ** 2 }, (_, value) => value.toString(36).padStart(2, '0'));
 

@@ -1,5 +1,6 @@
 import type { Dialect } from './dialect.ts';
 import type { FaultSeed } from './faults.ts';
+import type { LimitChange } from './flow-control.ts';
 
 /** Times in ms. `elapsedMs` counts from the start of the workload and is negative before it. */
 export interface Scenario {
@@ -8,8 +9,17 @@ export interface Scenario {
   readonly fires: readonly string[];
   /** Returns the share (0 to 1) of messages to a destination that fail permanently. */
   doomed?(usual: number, elapsedMs: number): number;
-  /** Returns `stops` if a schedule creates no messages, `fails` if all its messages fail; undefined if it behaves as usual. */
-  schedule?(scheduleId: string, elapsedMs: number): 'stops' | 'fails' | undefined;
+  /**
+   * Returns `stops` if a schedule creates no messages although it is not paused, `fails` if all its messages fail, `twice` if it
+   * creates them twice for each time; undefined if it behaves as usual.
+   */
+  schedule?(scheduleId: string, elapsedMs: number): 'stops' | 'fails' | 'paused' | 'deleted' | 'twice' | undefined;
+  /** Returns limits of a flow-control key that somebody set independently of the messages. */
+  limits?(key: string, elapsedMs: number): LimitChange | undefined;
+  /** Returns the share (0 to 1) of workflow runs that never end. */
+  stuckRuns?(elapsedMs: number): number;
+  /** Share of the daily requests that other clients of the account have used. */
+  readonly usedByOthers?: number;
   readonly unattended?: boolean;
   /** Whether operators clear dead letters within a day and failure callbacks rarely fail. */
   readonly isTidy?: boolean;
@@ -46,6 +56,12 @@ const DLQ_GROWTH = [
   'DeliveryMessagesLate',
   'DeliveryScheduleFailing',
 ];
+
+/** Returns the behaviour of the schedule that runs every minute after `minutes` of the emulator's default history and time. */
+const minutelyAfter =
+  <F extends 'paused' | 'deleted' | 'twice'>(minutes: number, fate: F) =>
+  (scheduleId: string, elapsedMs: number): F | undefined =>
+    scheduleId === 'scd_7minutely' && elapsedMs >= HOUR_MS + minutes * MINUTE_MS ? fate : undefined;
 
 export const scenarios: Readonly<Record<string, Scenario>> = {
   steady: {
@@ -105,6 +121,50 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
       const minute = (elapsedMs / MINUTE_MS) % 20;
       if (scheduleId !== 'scd_7minutely' || minute < 5 || (minute >= 10 && minute < 15)) return undefined;
       return minute < 10 ? 'stops' : 'fails';
+    },
+  },
+  'schedule-paused': {
+    description:
+      'a schedule that runs every minute (scd_7minutely) is paused after ten minutes; its next time still moves',
+    fires: [],
+    ...HEALTHY,
+    schedule: minutelyAfter(10, 'paused'),
+  },
+  'schedule-deleted': {
+    description: 'a schedule that runs every minute (scd_7minutely) is deleted after ten minutes',
+    fires: [],
+    ...HEALTHY,
+    schedule: minutelyAfter(10, 'deleted'),
+  },
+  'schedule-twice': {
+    description: 'after ten minutes, a schedule that runs every minute (scd_7minutely) starts twice each time',
+    fires: [],
+    ...HEALTHY,
+    schedule: minutelyAfter(10, 'twice'),
+  },
+  'stuck-run': {
+    description: 'one workflow run in twenty never ends',
+    fires: [],
+    ...HEALTHY,
+    stuckRuns: () => 0.05,
+  },
+  'quota-nearly-used': {
+    description: 'other clients of the account have used 92 % of the requests of the day',
+    fires: [],
+    ...HEALTHY,
+    usedByOthers: 0.92,
+  },
+  'limit-overwritten': {
+    description:
+      'the flow-control key llm is pinned to a parallelism of 4; for 20 of every 60 minutes a deployment overwrites it with 40',
+    fires: [],
+    ...HEALTHY,
+    dialect: { flowControlFields: 'all' },
+    limits(key, elapsedMs) {
+      if (key !== 'llm') return undefined;
+      const isOverwritten =
+        elapsedMs > HOUR_MS && elapsedMs % HOUR_MS >= 10 * MINUTE_MS && elapsedMs % HOUR_MS < 30 * MINUTE_MS;
+      return isOverwritten ? { parallelism: 40, isPinned: false } : { parallelism: 4, isPinned: true };
     },
   },
   outage: {

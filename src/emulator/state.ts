@@ -7,12 +7,17 @@ import type { FlowControl, KeyDetail } from './flow-control.ts';
 import { deadLetter, dlqIdOf, type FailedMessage, positionOf } from './message.ts';
 import { messageId } from './random.ts';
 import { type DlqRow, dlqRow, type EventRow, eventRow } from './rows.ts';
+import type { EmulatedRun } from './runs.ts';
+import type { EmulatedSchedules } from './schedules.ts';
 import { type CancelResult, Tally } from './tally.ts';
 import type { Position, RowTimeline } from './timeline.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
 
 /** Details of a key that only `setWaitlist` has added. */
 const SET_KEY = { running: 0, paused: false, started: 0, periodStart: 0 };
+
+/** Daily requests of the account's plan. The workload has about 150,000. */
+export const MAX_REQUESTS_PER_DAY = 500_000;
 
 type Place = readonly [entry: FailedMessage, position: Position];
 
@@ -23,6 +28,7 @@ export class EmulatorState {
   readonly logView: LogView;
   readonly tally = new Tally();
   readonly #world: World;
+  readonly #addedRuns: EmulatedRun[] = [];
   readonly #setWaitlists = new Map<string, number>();
   readonly #seed: number;
   #added = 0;
@@ -159,6 +165,47 @@ export class EmulatorState {
   get flow(): FlowControl {
     this.current();
     return this.#world.workload.flow;
+  }
+
+  get queues(): FlowControl {
+    this.current();
+    return this.#world.workload.queues;
+  }
+
+  get schedules(): EmulatedSchedules {
+    this.current();
+    return this.#world.workload.schedules;
+  }
+
+  /** Start of the workload (ms since the Unix epoch). */
+  get startedAt(): number {
+    return this.#world.start;
+  }
+
+  /** Returns the workflow runs that have not failed. */
+  runs(): EmulatedRun[] {
+    return [...this.#world.runs(this.current().now), ...this.#addedRuns];
+  }
+
+  /** Adds a workflow run, by default in progress since now, and returns its id. */
+  addRun(run: Partial<EmulatedRun> = {}): string {
+    const workflowRunId = run.workflowRunId ?? `wfr_${this.#nextId().slice(4)}`;
+    const usual = { workflowUrl: 'https://added.example.com/workflow', createdAt: this.current().now };
+    this.#addedRuns.push({ ...usual, ...run, workflowRunId });
+    return workflowRunId;
+  }
+
+  /** Returns the requests of the UTC day, of which messages of the workload are one each. */
+  requestsToday(): number {
+    this.current();
+    const { workload, usedByOthers } = this.#world;
+    return workload.messagesToday() + Math.round(usedByOthers * MAX_REQUESTS_PER_DAY);
+  }
+
+  /** Starts the next attempt of a delayed or retrying message. Returns false if none waits. */
+  runNow(messageId: string): boolean {
+    this.current();
+    return this.#world.workload.runNow(messageId);
   }
 
   findDlqEntry(dlqId: string): Place | undefined {

@@ -1,5 +1,11 @@
 import { Agenda } from './agenda.ts';
-import { CALLERS, type Destination, destinations as usual } from './destinations.ts';
+import {
+  CALLERS,
+  DEFAULT_QUEUE_PARALLELISM,
+  type Destination,
+  QUEUE_PARALLELISM,
+  destinations as usual,
+} from './destinations.ts';
 import { FlowControl } from './flow-control.ts';
 import {
   deadLetter,
@@ -11,6 +17,7 @@ import {
 } from './message.ts';
 import { createRandom, messageId, type Random } from './random.ts';
 import type { Scenario } from './scenarios.ts';
+import { EmulatedSchedules } from './schedules.ts';
 import type { RowTimeline } from './timeline.ts';
 
 export interface WorkloadParts {
@@ -44,27 +51,33 @@ export function createWorkload(parts: WorkloadParts) {
   const random = createRandom(seed);
   const agenda = new Agenda(start);
   const destinationOf = new Map<Fields, Destination>(destinations.map(each => [each.fields, each]));
-  const flow = new FlowControl(agenda);
+  const flow = new FlowControl(agenda, { changeOf: key => scenario.limits?.(key, agenda.now - start) });
+  const queues = new FlowControl(agenda, { idleMs: Number.POSITIVE_INFINITY });
+  const fateOf = (scheduleId: string) => scenario.schedule?.(scheduleId, agenda.now - start);
+  const schedules = new EmulatedSchedules(agenda, fateOf, publishBurst);
   const takesMs = (usual: number) => scenario.takesMs?.(usual, agenda.now - start) ?? usual;
-  const publish = createDelivery(parts, random, agenda, flow, takesMs);
+  const delivery = createDelivery(parts, random, agenda, { flow, queues, schedules }, takesMs);
+  const { publish } = delivery;
 
-  function arrive(destination: Destination): void {
-    const { scheduleId } = destination.fields;
-    const fate = scheduleId === undefined ? undefined : scenario.schedule?.(scheduleId, agenda.now - start);
-    const [least, most] = fate === 'stops' ? [0, 0] : (destination.burst ?? [1, 1]);
+  /** Publishes the messages of one arrival and returns their ids. */
+  function publishBurst(destination: Destination, fails: boolean): readonly string[] {
+    const [least, most] = destination.burst ?? [1, 1];
     const doomed = scenario.doomed?.(destination.doomed, agenda.now - start) ?? destination.doomed;
-    const share = fate === 'fails' ? 1 : doomed;
-    for (let left = random.between(least, most); left > 0; left--) publish(destination, random.chance(share));
-    planArrival(destination);
+    const share = fails ? 1 : doomed;
+    const count = random.between(least, most);
+    return Array.from({ length: count }, () => publish(destination, random.chance(share)));
   }
 
   function planArrival(destination: Destination): void {
-    const { fields, everyMs, burst } = destination;
-    const isExact = fields.scheduleId !== undefined && !burst;
-    // In scenarios that change schedules, schedules fire at multiples of their interval.
-    const exact = scenario.schedule ? everyMs - (agenda.now % everyMs) : everyMs;
-    const wait = isExact ? exact : random.exponential(everyMs);
-    agenda.at(agenda.now + wait, () => arrive(destination));
+    const { fields, everyMs, cron } = destination;
+    if (cron !== undefined) {
+      schedules.plan(fields.scheduleId ?? cron, cron, destination);
+      return;
+    }
+    agenda.at(agenda.now + random.exponential(everyMs), () => {
+      publishBurst(destination, false);
+      planArrival(destination);
+    });
   }
 
   /** Removes some dead letters, half of which are republished. */
@@ -89,6 +102,8 @@ export function createWorkload(parts: WorkloadParts) {
 
   function begin(): void {
     if (isIdle) return;
+    for (const { fields } of destinations)
+      if (fields.queueName !== undefined) queues.open(fields.queueName, queueLimit(fields));
     for (const destination of destinations) planArrival(destination);
     if (!scenario.unattended) planVisit();
   }
@@ -99,17 +114,30 @@ export function createWorkload(parts: WorkloadParts) {
       if (now - agenda.now > MAX_CATCH_UP_MS) {
         agenda.restart(now - MAX_CATCH_UP_MS);
         flow.clear();
+        queues.clear();
         begin();
       }
       agenda.runUntil(now);
       expire(agenda.now);
     },
     flow,
+    queues,
+    schedules,
+    messagesToday: () => delivery.messagesOn(dayOf(agenda.now)),
+    runNow: delivery.runNow,
     /** Publishes a message and returns its id. Changes all later random draws. */
     publish: (fields: Fields): string =>
       publish(destinationOf.get(fields) ?? { fields, ...UNKNOWN_DESTINATION }, false),
   };
 }
+
+const dayOf = (time: number) => Math.floor(time / 86_400_000);
+
+/** Returns the limit of a message's queue in the form of a flow-control key. */
+const queueLimit = ({ queueName }: Fields) => ({
+  flowControlKey: queueName,
+  parallelism: QUEUE_PARALLELISM.get(queueName) ?? DEFAULT_QUEUE_PARALLELISM,
+});
 
 /** Share of messages that are cancelled while delayed. */
 const CANCELLED_MESSAGES = 0.004;
@@ -130,13 +158,33 @@ function createDelivery(
   { seed, log, dlq }: WorkloadParts,
   random: Random,
   agenda: Agenda,
-  flow: FlowControl,
+  { flow, queues, schedules }: { flow: FlowControl; queues: FlowControl; schedules: EmulatedSchedules },
   takesMs: (usual: number) => number,
 ) {
   let published = 0;
+  let today = { day: 0, messages: 0 };
+  /** Next attempts of waiting messages, by message id. */
+  const waiting = new Map<string, () => void>();
 
   function record(message: EmulatedMessage, state: LogState, details?: Omit<LoggedEvent, 'message' | 'state'>): void {
     log.add(agenda.now, { message, state, ...details });
+    if (state === 'delivered' || state === 'failed' || state === 'cancelled') schedules.ended(message, state);
+  }
+
+  /** Starts an attempt at `due`, or earlier with `runNow`. */
+  function attemptAt(due: number, message: EmulatedMessage, start: () => void): void {
+    waiting.set(message.messageId, start);
+    agenda.at(due, () => {
+      if (waiting.get(message.messageId) === start) runNow(message.messageId);
+    });
+  }
+
+  /** Starts the next attempt of a waiting message. Returns false if none waits. */
+  function runNow(id: string): boolean {
+    const start = waiting.get(id);
+    waiting.delete(id);
+    start?.();
+    return start !== undefined;
   }
 
   function cancelWhileWaiting(message: EmulatedMessage, until: number): void {
@@ -155,9 +203,11 @@ function createDelivery(
         else record(message, 'delivered', { responseStatus: 200 });
         // Release the slot after logging the outcome, so that the log never shows more deliveries than the parallelism allows.
         flow.leave(message.fields);
+        queues.leave(queue);
       });
     };
-    flow.enter(message.fields, enter);
+    const queue = queueLimit(message.fields);
+    queues.enter(queue, () => flow.enter(message.fields, enter));
   }
 
   function afterError(message: EmulatedMessage, destination: Destination, doomed: boolean, retried: number): void {
@@ -173,11 +223,11 @@ function createDelivery(
     record(message, 'error', { responseStatus, error, nextDeliveryTime });
     record(message, 'retry', { nextDeliveryTime });
     if (random.chance(CANCELLED_RETRIES)) cancelWhileWaiting(message, nextDeliveryTime);
-    else agenda.at(nextDeliveryTime, () => attempt(message, destination, doomed, retried + 1));
+    else attemptAt(nextDeliveryTime, message, () => attempt(message, destination, doomed, retried + 1));
   }
 
   /** Publishes a message and returns its id. `doomed`: every attempt fails. */
-  return (destination: Destination, doomed: boolean): string => {
+  function publish(destination: Destination, doomed: boolean): string {
     const createdAt = agenda.now;
     const isCancelled = random.chance(CANCELLED_MESSAGES);
     const notBefore = isCancelled ? createdAt + random.between(20_000, 300_000) : createdAt;
@@ -188,9 +238,13 @@ function createDelivery(
       notBefore,
       callerIP: random.pick(CALLERS),
     };
+    const day = dayOf(createdAt);
+    today = { day, messages: today.day === day ? today.messages + 1 : 1 };
     record(message, 'created');
     if (isCancelled) cancelWhileWaiting(message, notBefore);
     else agenda.at(createdAt + random.between(1, 20), () => attempt(message, destination, doomed, 0));
     return message.messageId;
-  };
+  }
+
+  return { publish, runNow, messagesOn: (day: number) => (today.day === day ? today.messages : 0) };
 }

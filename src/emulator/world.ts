@@ -4,6 +4,7 @@ import { type Dialect, dialectWith } from './dialect.ts';
 import { EventLog, LogView } from './event-log.ts';
 import { type FailedMessage, sharedDeadLetter } from './message.ts';
 import { createRandom } from './random.ts';
+import { runsBetween } from './runs.ts';
 import { scenarioNamed } from './scenarios.ts';
 import { RowTimeline } from './timeline.ts';
 import { Workflows } from './workflows.ts';
@@ -32,6 +33,9 @@ export const DLQ_RETENTION_MS = 72 * 3_600_000;
 /** Maximum numbers of rows, to limit memory. */
 const MAX_DEAD_LETTERS = 200_000;
 const MAX_EVENTS = 1_000_000;
+
+/** Retention of workflow runs (ms). */
+const RUN_RETENTION_MS = 24 * 3_600_000;
 
 const RUN_FAILS_EVERY_MS = 12 * 60_000;
 
@@ -83,7 +87,15 @@ export function createWorld(options: WorldOptions) {
     workflows.advanceTo(time);
   };
   advanceTo(now);
-  return { dialect, clock, dlq, log, logView, workload, workflows, advanceTo };
+  const runsSince = isIdle || history === 0 ? now : now - RUN_RETENTION_MS;
+  /** Returns the workflow runs that have not failed, earliest first. */
+  const runs = (time: number) => {
+    if (isIdle) return [];
+    const stuck = (createdAt: number) => scenario.stuckRuns?.(createdAt - start) ?? 0;
+    return runsBetween(Math.max(runsSince, time - RUN_RETENTION_MS), time, { seed, stuck });
+  };
+  const { usedByOthers = 0 } = scenario;
+  return { dialect, clock, dlq, log, logView, workload, workflows, runs, usedByOthers, start, advanceTo };
 }
 
 /** Maximum age of dead letters with tidy operators (ms). */
@@ -97,7 +109,7 @@ function fillPast(dlq: RowTimeline<FailedMessage>, seed: number, entries: number
   const random = createRandom(seed + 1);
   const templates = (neglected: boolean) =>
     destinations
-      .filter(each => (each.neglected ?? false) === neglected)
+      .filter(each => (each.neglected ?? false) === neglected && each.doomed > 0)
       .flatMap(({ fields, statuses }) => statuses.map(responseStatus => ({ fields, responseStatus })))
       .flatMap(each =>
         CALLERS.map(callerIP => sharedDeadLetter({ ...each, callerIP }, seed, random.between(5000, 2_000_000))),

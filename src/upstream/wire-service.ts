@@ -11,22 +11,13 @@ import type {
 import { isSaneId } from './call.ts';
 import { UpstreamError } from './errors.ts';
 import { MAX_DELAY, RowValues } from './row-values.ts';
-import {
-  CALLBACK_STATE_WORDS,
-  idOf,
-  isError,
-  isObject,
-  labelsOf,
-  MAX_KEY_LENGTH,
-  nonEmptyText,
-  toLimit,
-} from './wire.ts';
+import * as wire from './wire.ts';
 
 /** Only this file contains the field names of schedules, queues, global parallelism and workflow runs. See wire.ts. */
 
 const name = (value: unknown) => {
-  const found = nonEmptyText(value);
-  return found === undefined ? undefined : boundText(found, MAX_KEY_LENGTH);
+  const found = wire.text(value);
+  return found === undefined ? undefined : boundText(found, wire.MAX_KEY_LENGTH);
 };
 
 /** Five cron fields, optionally preceded by a time zone. */
@@ -41,10 +32,10 @@ const RUN_STATE_WORDS: ReadonlyMap<string, ScheduleRunState> = new Map([
 /** Counts the messages of a run by state. */
 function countStates(states: unknown, values: RowValues): ServiceSchedule['lastRunStates'] {
   if (states == null) return undefined;
-  if (!isObject(states)) return values.unreadable();
+  if (!wire.isObject(states)) return values.unreadable();
   const counts = { in_progress: 0, success: 0, fail: 0, unknown: 0 };
   for (const state of Object.values(states)) {
-    counts[RUN_STATE_WORDS.get(nonEmptyText(state)?.toLowerCase() ?? '') ?? 'unknown'] += 1;
+    counts[RUN_STATE_WORDS.get(wire.text(state)?.toLowerCase() ?? '') ?? 'unknown'] += 1;
   }
   return counts;
 }
@@ -55,39 +46,39 @@ export function toServiceSchedule(
   now: number,
   redact: (text: string) => string,
 ): ServiceSchedule | undefined {
-  const scheduleId = isObject(row) ? name(idOf(row.scheduleId)) : undefined;
-  if (scheduleId === undefined || !isObject(row)) return undefined;
+  const scheduleId = wire.isObject(row) ? name(wire.idOf(row.scheduleId)) : undefined;
+  if (scheduleId === undefined || !wire.isObject(row)) return undefined;
   const values = new RowValues(now);
   const [, tz, cron] = CRON.exec(name(row.cron) ?? '') ?? [];
-  const error = nonEmptyText(row.error);
+  const error = wire.text(row.error);
   return {
     scheduleId,
     cron,
     tz,
-    destination: nonEmptyText(row.destination),
+    destination: wire.text(row.destination),
     createdAt: values.time(row.createdAt),
     paused: values.flag(row.isPaused),
     lastRunAt: values.time(row.lastScheduleTime),
     nextRunAt: values.time(row.nextScheduleTime, MAX_DELAY),
     lastRunStates: countStates(row.lastScheduleStates, values),
-    queue: nonEmptyText(row.queueName),
+    queue: wire.text(row.queueName),
     flowControlKey: name(row.flowControlKey),
-    labels: labelsOf(row),
+    labels: wire.labelsIn(row),
     // A copy, because a part of a long text would keep all of it in memory.
-    error: error === undefined ? undefined : nonEmptyText(Buffer.from(redact(error)).toString()),
+    error: error === undefined ? undefined : wire.text(Buffer.from(redact(error)).toString()),
     isIncomplete: values.isIncomplete,
   };
 }
 
 export function toServiceQueue(row: unknown, now: number): ServiceQueue | undefined {
-  const queue = isObject(row) ? name(row.name) : undefined;
-  if (queue === undefined || !isObject(row)) return undefined;
+  const queue = wire.isObject(row) ? name(row.name) : undefined;
+  if (queue === undefined || !wire.isObject(row)) return undefined;
   const values = new RowValues(now);
   return {
     name: queue,
     createdAt: values.time(row.createdAt),
     updatedAt: values.time(row.updatedAt),
-    parallelismLimit: toLimit(values.count(row.parallelism)),
+    parallelismLimit: wire.limit(values.count(row.parallelism)),
     lag: values.count(row.lag),
     paused: values.flag(row.paused),
     isIncomplete: values.isIncomplete,
@@ -96,11 +87,11 @@ export function toServiceQueue(row: unknown, now: number): ServiceQueue | undefi
 
 /** Returns undefined if a number is unreadable, or if both are missing. The service omits one that is zero. */
 export function toGlobalParallelism(body: unknown, now: number): GlobalParallelism | undefined {
-  if (!isObject(body) || isError(body.error)) return undefined;
+  if (!wire.isObject(body) || wire.isError(body.error)) return undefined;
   const values = new RowValues(now);
   const [max, inUse] = [values.count(body.parallelismMax), values.count(body.parallelismCount)];
   if (values.isIncomplete || (max === undefined && inUse === undefined)) return undefined;
-  return { limit: toLimit(max), inUse: inUse ?? (body.parallelismCount === undefined ? 0 : undefined) };
+  return { limit: wire.limit(max), inUse: inUse ?? (body.parallelismCount === undefined ? 0 : undefined) };
 }
 
 const STATES: ReadonlyMap<string, RunState> = new Map([
@@ -113,11 +104,11 @@ const STATES: ReadonlyMap<string, RunState> = new Map([
 
 function toFailureFunction(value: unknown, values: RowValues): FailureFunction | undefined {
   if (value == null) return undefined;
-  if (!isObject(value)) return values.unreadable();
-  const state = nonEmptyText(value.state)?.toLowerCase();
+  if (!wire.isObject(value)) return values.unreadable();
+  const state = wire.text(value.state)?.toLowerCase();
   return {
-    messageId: idOf(value.messageId),
-    state: state === undefined ? undefined : (CALLBACK_STATE_WORDS.get(state) ?? 'unknown'),
+    messageId: wire.idOf(value.messageId),
+    state: state === undefined ? undefined : (wire.CALLBACK_STATE_WORDS.get(state) ?? 'unknown'),
     nextDeliveryAt: values.time(value.nextDeliveryTime, MAX_DELAY),
     maxRetries: values.count(value.maxRetries),
     failedAttempts: Array.isArray(value.errors) ? value.errors.length : undefined,
@@ -125,20 +116,20 @@ function toFailureFunction(value: unknown, values: RowValues): FailureFunction |
 }
 
 export function toWorkflowRun(row: unknown, now: number): WorkflowRun | undefined {
-  if (!isObject(row)) return undefined;
-  const runId = idOf(row.workflowRunId);
-  const state = nonEmptyText(row.workflowState)?.toLowerCase().replace(/^run_/, '');
+  if (!wire.isObject(row)) return undefined;
+  const runId = wire.idOf(row.workflowRunId);
+  const state = wire.text(row.workflowState)?.toLowerCase().replace(/^run_/, '');
   if (runId === undefined || state === undefined) return undefined;
   const values = new RowValues(now);
   return {
     runId,
-    url: nonEmptyText(row.workflowUrl),
+    url: wire.text(row.workflowUrl),
     state: STATES.get(state) ?? 'unknown',
     createdAt: values.time(row.workflowRunCreatedAt),
     completedAt: values.time(row.workflowRunCompletedAt),
-    dlqId: idOf(row.dlqId),
-    labels: labelsOf(row),
-    flowControlKey: nonEmptyText(row.flowControlKey),
+    dlqId: wire.idOf(row.dlqId),
+    labels: wire.labelsIn(row),
+    flowControlKey: wire.text(row.flowControlKey),
     failureFunction: toFailureFunction(row.failureFunction, values),
     isIncomplete: values.isIncomplete,
   };

@@ -44,7 +44,7 @@ const Maybe = <T extends z.ZodType>(type: T) => type.nullish();
 const DlqRow = z.object({ dlqId: Maybe(Text), messageId: Maybe(Text) });
 
 /** Maximum length of a key (characters). Longer keys are truncated, so that a hostile row cannot inflate every scrape. */
-const MAX_KEY_LENGTH = 512;
+export const MAX_KEY_LENGTH = 512;
 
 /** The service's value for "no limit". */
 const UNLIMITED = 2 ** 31 - 1;
@@ -57,10 +57,10 @@ const MAX_ENCODED_LENGTH = 4096;
 type Fields = Readonly<Record<string, unknown>>;
 
 /** Returns a text; undefined for other types and for "", which the service writes for unset fields. */
-const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
+export const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
 
 /** Returns all labels of a message, which a service reports as one field, as a list, or as both. */
-const labelsOf = ({ label, labels }: Fields): readonly string[] => [
+export const labelsIn = ({ label, labels }: Fields): readonly string[] => [
   ...new Set([label, ...(Array.isArray(labels) ? labels : [])].flatMap(each => text(each) ?? [])),
 ];
 
@@ -72,7 +72,7 @@ const enteredAt = (dlqId: string | undefined, now: number) =>
   new RowValues(now).time(/^(\d{12,14})-\d+$/.exec(dlqId ?? '')?.[1]);
 
 /** A Map, because a lookup in a plain object would also find inherited properties such as `constructor`. */
-const CALLBACK_STATES: ReadonlyMap<string, CallbackState> = new Map([
+export const CALLBACK_STATE_WORDS: ReadonlyMap<string, CallbackState> = new Map([
   ['callback_inprogress', 'in_progress'],
   ['callback_in_progress', 'in_progress'],
   ['callback_success', 'success'],
@@ -83,7 +83,7 @@ const CALLBACK_STATES: ReadonlyMap<string, CallbackState> = new Map([
 ]);
 
 /** Returns the text of an id; undefined for "" and for numbers that have lost precision, which may not be unique. */
-function idOf(value: unknown): string | undefined {
+export function idOf(value: unknown): string | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
   return text(value);
 }
@@ -94,7 +94,7 @@ const callbackInfo = ({ failureCallbackInfo: info }: Fields) => (info ?? {}) as 
 function callbackState(row: Fields): CallbackState | undefined {
   const states = [text(callbackInfo(row).state), text(row.failureFunctionState)]
     .filter(state => state !== undefined)
-    .map(state => CALLBACK_STATES.get(state.toLowerCase()) ?? 'unknown');
+    .map(state => CALLBACK_STATE_WORDS.get(state.toLowerCase()) ?? 'unknown');
   return new Set(states).size > 1 ? 'unknown' : states[0];
 }
 
@@ -132,7 +132,7 @@ export function toDlqEntry(row: unknown, now: number): DlqEntry | undefined {
     callerIp: text(fields.callerIP) ?? text(fields.callerIp),
     flowControlKey: text(fields.flowControlKey),
     api: text(fields.api),
-    labels: labelsOf(fields),
+    labels: labelsIn(fields),
     responseStatus: values.status(fields.responseStatus),
     errorClass: errorClassOf(fields),
     workflowRunId: text(fields.workflowRunId),
@@ -174,7 +174,7 @@ export function toDeliveryEvent(row: unknown, now: number): DeliveryEvent | unde
     topic: text(fields.topicName),
     queue: text(fields.queueName),
     schedule: text(fields.scheduleId),
-    labels: fields.label === undefined && fields.labels === undefined ? undefined : labelsOf(fields),
+    labels: fields.label === undefined && fields.labels === undefined ? undefined : labelsIn(fields),
     workflowUrl: text(fields.workflowUrl),
     flowControlKey: text(fields.flowControlKey),
     status: values.status(fields.responseStatus),
@@ -206,7 +206,8 @@ export function toExplainedEvent(
   };
 }
 
-const limit = (max: number | undefined) => (max === undefined || max === 0 || max >= UNLIMITED ? undefined : max);
+export const limit = (max: number | undefined) =>
+  max === undefined || max === 0 || max >= UNLIMITED ? undefined : max;
 
 function waitlistSizeOf({ waitListSize, waitlistSize }: Fields, values: RowValues): number | undefined {
   // The service may omit a size of zero.
@@ -279,10 +280,10 @@ export interface RawPage {
 
 type Body = Readonly<Record<string, unknown>>;
 
-const isObject = (value: unknown): value is Body =>
+export const isObject = (value: unknown): value is Body =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 
-const isError = (error: unknown) => error !== undefined && error !== null && error !== '';
+export const isError = (error: unknown) => error !== undefined && error !== null && error !== '';
 
 /** Field names of lists. The event log is being renamed, and its events may be grouped by message. */
 const LIST_NAMES = {
@@ -336,14 +337,3 @@ export function withKey(body: unknown, key: string): unknown {
   if (name === undefined && (body.waitListSize ?? body.waitlistSize ?? undefined) === undefined) return undefined;
   return (name ?? key) === key ? { ...body, flowControlKey: key } : undefined;
 }
-
-export {
-  CALLBACK_STATES as CALLBACK_STATE_WORDS,
-  idOf,
-  isError,
-  isObject,
-  labelsOf,
-  limit as toLimit,
-  MAX_KEY_LENGTH,
-  text as nonEmptyText,
-};

@@ -3,6 +3,7 @@ import { Client as WorkflowClient } from '@upstash/workflow';
 import { describe, expect, test, vi } from 'vitest';
 import type { Emulator } from '../../src/emulator/server.ts';
 import { toDlqEntry } from '../../src/upstream/wire.ts';
+import { toServiceQueue, toServiceSchedule, toWorkflowRun } from '../../src/upstream/wire-service.ts';
 import { emptyEmulator, emulator } from '../emulator/emulated.ts';
 
 // The client also logs every error to the console.
@@ -82,6 +83,37 @@ describe('@upstash/qstash', () => {
       parallelismCount: expect.any(Number),
     });
     await expect(flowControl.get('none')).rejects.toMatchObject({ status: 404 });
+  });
+
+  test('the client lists, reads, pauses, resumes and deletes schedules', async () => {
+    const emulated = await emptyEmulator();
+    emulated.clock.advance(30 * 60_000);
+    const { schedules } = messages(emulated);
+    const all = await schedules.list();
+    expect(all.map(({ scheduleId }) => scheduleId)).toEqual(['scd_7minutely', 'scd_9monthend', 'scd_3digest']);
+    const minutely = await schedules.get('scd_7minutely');
+    expect(minutely).toEqual(all[0]);
+    expect(minutely).toMatchObject({ cron: '* * * * *', isPaused: false, lastScheduleTime: emulated.clock.now() });
+    await schedules.pause({ schedule: 'scd_7minutely' });
+    expect(await schedules.get('scd_7minutely')).toMatchObject({ isPaused: true });
+    await schedules.resume({ schedule: 'scd_7minutely' });
+    expect(await schedules.get('scd_7minutely')).toMatchObject({ isPaused: false });
+    await schedules.delete('scd_7minutely');
+    await expect(schedules.get('scd_7minutely')).rejects.toMatchObject({ status: 404 });
+    const row = toServiceSchedule(all[1], emulated.clock.now(), text => text);
+    expect(row).toMatchObject({ cron: '*/25 * * * *', tz: 'Europe/Berlin', labels: ['billing', 'onboarding'] });
+  });
+
+  test('the client lists, reads, pauses and resumes queues', async () => {
+    const emulated = await emptyEmulator();
+    const client = messages(emulated);
+    const queues = await client.queue().list();
+    expect(queues.map(({ name }) => name)).toEqual(['emails', 'legacy', 'media']);
+    const queue = client.queue({ queueName: 'emails' });
+    await queue.pause();
+    expect(await queue.get()).toMatchObject({ name: 'emails', lag: 0, parallelism: 200, paused: true });
+    await queue.resume();
+    expect(toServiceQueue(await queue.get(), emulated.clock.now())).toMatchObject({ paused: false, lag: 0 });
   });
 
   test('the client has no cancel call; its generic request method cancels a callback but throws for status 302', async () => {
@@ -169,5 +201,19 @@ describe('@upstash/workflow', () => {
       },
     ]);
     expect((await workflows(emulated).logs()).runs.length).toBe(2);
+  });
+
+  test('the workflow client filters runs by state and walks their pages', async () => {
+    const emulated = await emulator({ scenario: 'stuck-run' });
+    const found = [];
+    for (let cursor: string | undefined, first = true; first || cursor; first = false) {
+      const page = await workflows(emulated).logs({ ...(cursor && { cursor }), filter: { state: 'RUN_STARTED' } });
+      found.push(...page.runs);
+      cursor = page.cursor;
+    }
+    const started = emulated.state.runs().filter(({ completedAt }) => completedAt === undefined);
+    expect(found.map(({ workflowRunId }) => workflowRunId)).toEqual(started.map(run => run.workflowRunId).reverse());
+    expect(found.length).toBeGreaterThan(10);
+    expect(toWorkflowRun(found[0], emulated.clock.now())).toMatchObject({ state: 'started' });
   });
 });

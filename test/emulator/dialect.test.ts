@@ -3,7 +3,7 @@ import { dialectOptions, dialectWith, readDialectOption } from '../../src/emulat
 import { startEmulator } from '../../src/emulator/server.ts';
 import { ask, emptyEmulator, emulator, NOON } from './emulated.ts';
 
-/** Options tested in other files, which cover failure callbacks, access and the contents of the event log. */
+/** Options tested in other files, which cover failure callbacks, access, the contents of the event log and the lists of the service itself. */
 const ELSEWHERE = [
   'callbackState',
   'cancelAnswer',
@@ -19,6 +19,9 @@ const ELSEWHERE = [
   'cursorSeam',
   'eventsMost',
   'createdDue',
+  'serviceLists',
+  'serviceFields',
+  'runsFilter',
 ];
 const tested = new Set<string>(ELSEWHERE);
 

@@ -3,7 +3,6 @@ import { dlqIdOf, type FailedMessage } from '../message.ts';
 import { BadRequest, type Filters, matcher, page, pageRequest, parametersOf, type RowPage } from '../paging.ts';
 import { dlqRow } from '../rows.ts';
 import type { EmulatorState } from '../state.ts';
-import type { Position } from '../timeline.ts';
 import type { Handler } from './endpoint.ts';
 
 const DEFAULTS = { count: 100, order: 'earliestFirst' } as const;
@@ -100,41 +99,4 @@ export const restartRuns: Handler = (state, request, response) => {
     return { workflowRunId: row.value.run?.workflowRunId, workflowCreatedAt: state.current().now };
   });
   response.json({ cursor, workflowRuns });
-};
-
-/** Returns the run's row in the workflow log, the only place with the time of the next callback attempt. */
-function runRow(entry: FailedMessage, position: Position, isShown: boolean): object {
-  const run = entry.run;
-  const { callback } = run ?? {};
-  return {
-    workflowRunId: run?.workflowRunId,
-    workflowUrl: run?.workflowUrl,
-    workflowState: 'RUN_FAILED',
-    workflowRunCreatedAt: run?.workflowCreatedAt,
-    workflowRunCompletedAt: position.time,
-    steps: [],
-    dlqId: dlqIdOf(position),
-    ...(callback &&
-      isShown && {
-        failureFunction: {
-          messageId: callback.messageId,
-          url: callback.url,
-          state: callback.state,
-          failStatus: entry.responseStatus,
-          failResponse: '',
-          maxRetries: callback.maxRetries,
-          dlqId: dlqIdOf(position),
-          responseStatus: callback.responseStatus,
-          nextDeliveryTime: callback.nextDeliveryTime,
-          headers: entry.fields.header,
-        },
-      }),
-  };
-}
-
-/** Lists failed workflow runs; other runs are not emulated. */
-export const listRuns: Handler = (state, request, response) => {
-  const isShown = state.dialect.callbackState !== 'absent';
-  const { rows, cursor } = deadLettersOf(state, request, 'workflows');
-  response.json({ cursor: cursor ?? '', runs: rows.map(row => runRow(row.value, row, isShown)) });
 };

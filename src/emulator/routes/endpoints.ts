@@ -1,19 +1,12 @@
 import type { EmulatedCredentials } from '../credentials.ts';
-import { keyInsteadOfKeys, resetToken, resetTokenById, rotateKeys } from './account.ts';
+import { keyInsteadOfKeys, listUsers, resetToken, resetTokenById, rotateKeys, showUser } from './account.ts';
 import { cancelCallback, retryCallback } from './callback.ts';
-import {
-  deleteEntries,
-  deleteEntry,
-  getEntry,
-  listDlq,
-  listRuns,
-  restartRuns,
-  retryEntries,
-  retryEntry,
-} from './dlq.ts';
+import { deleteEntries, deleteEntry, getEntry, listDlq, restartRuns, retryEntries, retryEntry } from './dlq.ts';
 import { endpointsOf, type Route } from './endpoint.ts';
 import { listEvents } from './events.ts';
-import { getFlowControlKey, globalParallelism, listFlowControl, pauseFlowControlKey } from './flow-control.ts';
+import { getFlowControlKey, listFlowControl, pauseFlowControlKey } from './flow-control.ts';
+import { listRuns } from './runs.ts';
+import * as service from './service.ts';
 
 /** Creates the routes of all emulated operations. The first matching route wins. */
 export function createEndpoints(credentials: EmulatedCredentials): Route[] {
@@ -30,7 +23,19 @@ export function createEndpoints(credentials: EmulatedCredentials): Route[] {
       'GET /v2/flowControl': listFlowControl,
       'GET /v2/flowControl/{+flowControlKey}': getFlowControlKey,
       'POST /v2/flowControl/{+flowControlKey}': pauseFlowControlKey,
-      'GET /v2/globalParallelism': globalParallelism,
+      'GET /v2/globalParallelism': service.whereKnown(service.globalParallelism),
+      'GET /v2/schedules': service.whereKnown(service.listSchedules),
+      'GET /v2/schedules/{id}': service.whereKnown(service.getSchedule),
+      'DELETE /v2/schedules/{id}': service.whereKnown(service.changeSchedule('remove')),
+      'POST /v2/schedules/{id}/pause': service.whereKnown(service.changeSchedule('pause')),
+      'PATCH /v2/schedules/{id}/pause': service.whereKnown(service.changeSchedule('pause')),
+      'POST /v2/schedules/{id}/resume': service.whereKnown(service.changeSchedule('resume')),
+      'PATCH /v2/schedules/{id}/resume': service.whereKnown(service.changeSchedule('resume')),
+      'GET /v2/queues': service.whereKnown(service.listQueues),
+      'GET /v2/queues/{name}': service.whereKnown(service.getQueue),
+      'POST /v2/queues/{name}/pause': service.whereKnown(service.changeQueue('pause')),
+      'POST /v2/queues/{name}/resume': service.whereKnown(service.changeQueue('resume')),
+      'POST /v2/messages/{id}/retry': service.runNow,
       'POST /v2/keys/rotate': rotateKeys(credentials),
       'GET /v2/keys/rotate': keyInsteadOfKeys,
       'GET /v2/keys/rotate/{+flowControlKey}': getFlowControlKey,
@@ -42,10 +47,13 @@ export function createEndpoints(credentials: EmulatedCredentials): Route[] {
       'POST /v2/workflows/dlq/callback/{dlqId}': retryCallback,
       'GET /v2/workflows/dlq/{dlqId}': getEntry,
       'DELETE /v2/workflows/dlq/{dlqId}': deleteEntry,
-      'GET /v2/workflows/events': listRuns,
-      'GET /v2/workflows/logs': listRuns,
+      'GET /v2/workflows/events': service.whereKnown(listRuns),
+      'GET /v2/workflows/logs': service.whereKnown(listRuns),
     }),
     ...endpointsOf('account', {
+      'GET /v2/qstash/users': listUsers(credentials),
+      'GET /v2/qstash/user/{id}': showUser(credentials),
+      'GET /v2/qstash/stats/{id}': service.showStatistics,
       'POST /svc/user/rotatetoken': resetToken(credentials),
       'POST /qstash/user/rotatetoken': resetToken(credentials),
       'POST /v2/qstash/rotate-token/{id}': resetTokenById(credentials),

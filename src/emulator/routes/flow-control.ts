@@ -19,7 +19,7 @@ export function keyRow(
     // The only time in this API that is in seconds.
     ratePeriodStart: rate === undefined ? 0 : Math.floor(key.periodStart / 1000),
     isPaused: key.paused,
-    isPinnedParallelism: false,
+    isPinnedParallelism: key.isPinned ?? false,
     isPinnedRate: false,
   };
   const row = { flowControlKey, [size]: key.waiting, ...(dialect.flowControlFields === 'all' ? newer : {}) };
@@ -47,9 +47,4 @@ export const pauseFlowControlKey: Handler = (state, _request, response, path) =>
   if (action === undefined) response.status(404).json({ error: `not found: ${path}` });
   else if (state.flow.change(name, { paused: action === 'pause' })) response.status(200).end();
   else response.status(400).json({ error: 'Flow Control key not found' });
-};
-
-export const globalParallelism: Handler = (state, _request, response) => {
-  const parallelismCount = [...state.keys().values()].reduce((sum, { running }) => sum + running, 0);
-  response.json({ parallelismMax: 100, parallelismCount });
 };

@@ -3,6 +3,10 @@ import type { Clock } from '../../kit/clock.ts';
 import type { FaultSeed, Faults } from '../faults.ts';
 
 const PAGE = '<!DOCTYPE html><html><head><title>502</title></head><body><h1>Bad gateway</h1></body></html>\n';
+const OTHER_REGION = {
+  error:
+    'user (00000000-0000-4000-8000-000000000000) not found in this region (eu-central-1). Check that you are using the correct endpoint.',
+};
 const DRIP_MS = 100;
 
 /** Injects faults into responses. `clock`: real time. Aborting `closing` drops waiting requests. */
@@ -54,7 +58,8 @@ function sendWrong({ kind, status, retryAfter }: FaultSeed, response: Response):
   if (kind === 'hang') return;
   if (kind === 'reset') return void response.socket?.resetAndDestroy();
   for (const name of response.getHeaderNames()) response.removeHeader(name);
-  if (kind === 'html')
+  if (kind === 'region') response.status(404).json(OTHER_REGION);
+  else if (kind === 'html')
     response
       .status(status ?? 200)
       .type('html')

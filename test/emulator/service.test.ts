@@ -1,0 +1,274 @@
+import { describe, expect, test } from 'vitest';
+import { type Answer, ask, emptyEmulator, emulator, HOUR, NOON } from './emulated.ts';
+
+const MINUTE = 60_000;
+const MINUTELY = 'scd_7minutely';
+
+type Started = Awaited<ReturnType<typeof emulator>>;
+
+async function scheduleOf(emulated: Started, id = MINUTELY) {
+  const { body } = await ask(emulated, '/v2/schedules');
+  return body.find(({ scheduleId }: { scheduleId: string }) => scheduleId === id);
+}
+
+const send = (emulated: Started, method: string, path: string): Promise<Answer> =>
+  ask(emulated, path, { method, headers: { authorization: `Bearer ${emulated.token}` } });
+
+const created = (emulated: Started, id: string) =>
+  emulated.state.eventRows().filter(({ state, scheduleId }) => state === 'created' && scheduleId === id);
+
+describe('schedules', () => {
+  test('schedules publish at their cron times, also in another time zone, and report the last and the next run', async () => {
+    const emulated = await emptyEmulator({ scenario: 'steady' });
+    expect(await scheduleOf(emulated)).not.toHaveProperty('lastScheduleTime');
+    emulated.clock.advance(HOUR + 30_000);
+    const [first, ...others] = created(emulated, MINUTELY).map(({ time }) => Number(time) - NOON);
+    expect([first, others.length]).toEqual([MINUTE, 59]);
+    expect(await scheduleOf(emulated)).toMatchObject({
+      cron: '* * * * *',
+      destination: 'https://reports.example.com/run',
+      isPaused: false,
+      lastScheduleTime: NOON + HOUR,
+      nextScheduleTime: NOON + HOUR + MINUTE,
+    });
+    // Noon on a Saturday. The next working day in New York starts after the change to daylight saving time.
+    const digest = await scheduleOf(emulated, 'scd_3digest');
+    expect(digest.nextScheduleTime).toBe(Date.UTC(2026, 2, 16, 12));
+    expect(digest.cron).toBe('CRON_TZ=America/New_York 0 8 * * 1-5');
+    const bursts = new Set(created(emulated, 'scd_9monthend').map(({ time }) => Number(time) - NOON));
+    expect([...bursts]).toEqual([25 * MINUTE, 50 * MINUTE, HOUR]);
+  });
+
+  test('the states of the last run are those of its messages', async () => {
+    const emulated = await emptyEmulator({ scenario: 'steady' });
+    const seen = new Set<string>();
+    for (let second = 0; second < 600; second += 5) {
+      emulated.clock.advance(5000);
+      const { lastScheduleStates = {} } = await scheduleOf(emulated);
+      for (const [id, state] of Object.entries(lastScheduleStates)) {
+        seen.add(String(state));
+        const ends = emulated.state
+          .eventRows()
+          .filter(row => row.messageId === id && /delivered|failed/.test(row.state));
+        expect(ends.map(row => row.state)).toEqual(state === 'IN_PROGRESS' ? [] : ['delivered']);
+      }
+    }
+    expect([...seen].sort()).toEqual(['IN_PROGRESS', 'SUCCESS']);
+  });
+
+  test.each(['POST', 'PATCH'])(
+    '%s pauses and resumes a schedule, whose next run moves while it is paused',
+    async method => {
+      const emulated = await emptyEmulator({ scenario: 'steady' });
+      expect((await send(emulated, method, `/v2/schedules/${MINUTELY}/pause`)).status).toBe(200);
+      emulated.clock.advance(10 * MINUTE);
+      expect(created(emulated, MINUTELY)).toEqual([]);
+      const next = NOON + 11 * MINUTE;
+      expect(await scheduleOf(emulated)).toMatchObject({ isPaused: true, nextScheduleTime: next });
+      expect((await send(emulated, method, `/v2/schedules/${MINUTELY}/resume`)).status).toBe(200);
+      emulated.clock.advance(2 * MINUTE);
+      expect(created(emulated, MINUTELY).length).toBe(2);
+      expect((await send(emulated, method, '/v2/schedules/none/pause')).status).toBe(404);
+    },
+  );
+
+  test('a deleted schedule is not listed and has no more runs, also after a long pause', async () => {
+    const emulated = await emptyEmulator({ scenario: 'steady' });
+    expect((await send(emulated, 'DELETE', `/v2/schedules/${MINUTELY}`)).status).toBe(200);
+    emulated.clock.advance(7 * HOUR);
+    expect(await scheduleOf(emulated)).toBeUndefined();
+    expect(created(emulated, MINUTELY)).toEqual([]);
+    expect((await send(emulated, 'DELETE', `/v2/schedules/${MINUTELY}`)).status).toBe(404);
+  });
+
+  test.each([
+    [
+      'schedule-paused',
+      10,
+      { isPaused: true, lastScheduleTime: NOON + 9 * MINUTE, nextScheduleTime: NOON + 21 * MINUTE },
+    ],
+    ['schedule-deleted', 10, undefined],
+    ['schedule-twice', 31, { isPaused: false, lastScheduleTime: NOON + 20 * MINUTE }],
+  ])('%s: the schedule has %i starts in the first 20 minutes', async (scenario, starts, row) => {
+    const emulated = await emulator({ scenario });
+    emulated.clock.advance(20 * MINUTE);
+    const schedule = await scheduleOf(emulated);
+    if (row) expect(schedule).toMatchObject(row);
+    else expect(schedule).toBeUndefined();
+    // Operators also republish messages of the schedule, at any time.
+    const isStart = (time: number) => time >= NOON && [0, 1500].includes(time % MINUTE);
+    const times = created(emulated, MINUTELY).map(({ time }) => Number(time));
+    expect(new Set(times.filter(isStart)).size).toBe(starts);
+  });
+});
+
+describe('queues', () => {
+  test('a paused queue delivers nothing and its lag grows; resumed, it drains', async () => {
+    const emulated = await emptyEmulator({ scenario: 'steady' });
+    const queue = async () => (await ask(emulated, '/v2/queues/media')).body;
+    expect((await ask(emulated, '/v2/queues')).body.map(({ name }: { name: string }) => name)).toEqual([
+      'emails',
+      'legacy',
+      'media',
+    ]);
+    expect(await queue()).toMatchObject({ parallelism: 100, lag: 0, paused: false });
+    await send(emulated, 'POST', '/v2/queues/media/pause');
+    emulated.clock.advance(10 * MINUTE);
+    const { lag, paused } = await queue();
+    expect(paused).toBe(true);
+    expect(lag).toBeGreaterThan(50);
+    const active = () => emulated.state.eventRows().filter(row => row.queueName === 'media' && row.state === 'active');
+    expect(active()).toEqual([]);
+    await send(emulated, 'POST', '/v2/queues/media/resume');
+    emulated.clock.advance(10 * MINUTE);
+    expect((await queue()).lag).toBeLessThan(lag);
+    expect(active().length).toBeGreaterThan(50);
+    expect((await send(emulated, 'POST', '/v2/queues/none/pause')).status).toBe(404);
+  });
+});
+
+describe('workflow runs', () => {
+  const pageOf = async (emulated: Started, query = '') => (await ask(emulated, `/v2/workflows/logs?${query}`)).body;
+
+  async function allRuns(emulated: Started, query = '') {
+    const runs = [];
+    let pages = 0;
+    for (let cursor = ''; pages === 0 || cursor; pages++) {
+      const page = await pageOf(emulated, `${query}&cursor=${cursor}`);
+      expect(page.runs.length).toBeLessThanOrEqual(10);
+      runs.push(...page.runs);
+      cursor = page.cursor;
+    }
+    return { runs, pages };
+  }
+
+  test('runs are listed ten a page, each once, with those in progress, those that ended and those that failed', async () => {
+    const emulated = await emulator({ scenario: 'steady' });
+    const { runs, pages } = await allRuns(emulated);
+    expect(runs.length).toBeGreaterThan(900);
+    expect(pages).toBe(Math.ceil(runs.length / 10));
+    expect(new Set(runs.map(run => run.workflowRunId)).size).toBe(runs.length);
+    expect(new Set(runs.map(run => run.workflowState))).toEqual(new Set(['RUN_STARTED', 'RUN_SUCCESS', 'RUN_FAILED']));
+    const created = runs.map(run => run.workflowRunCreatedAt);
+    expect(created).toEqual(created.toSorted((a, b) => b - a));
+  });
+
+  test('in the steady scenario no run is older than an hour; stuck-run has some', async () => {
+    const stuck = `state=RUN_STARTED&toDate=${NOON - HOUR}`;
+    expect(await pageOf(await emulator({ scenario: 'steady' }), stuck)).toEqual({ cursor: '', runs: [] });
+    const { runs } = await pageOf(await emulator({ scenario: 'stuck-run' }), stuck);
+    expect(runs.length).toBe(10);
+  });
+
+  test('runs are found by id, by id and creation time, by URL and by date', async () => {
+    const emulated = await emptyEmulator();
+    const id = emulated.state.addRun({ workflowUrl: 'https://a.example.com/', createdAt: NOON - 5000 });
+    const dlqId = emulated.state.addFailedRun({ workflowRunId: 'wfr_failed', workflowCreatedAt: NOON - 9000 });
+    const ids = async (query: string) => (await allRuns(emulated, query)).runs.map(run => run.workflowRunId);
+    expect(await ids(`workflowRunId=${id}`)).toEqual([id]);
+    expect(await ids(`workflowRuns=wfr_failed@${NOON - 9000},other@5`)).toEqual(['wfr_failed']);
+    expect(await ids('workflowUrl=https://a.example.com/')).toEqual([id]);
+    expect(await ids(`fromDate=${NOON - 6000}&toDate=${NOON - 1}`)).toEqual([id]);
+    expect((await allRuns(emulated, 'state=RUN_FAILED&trimBody=-1')).runs).toMatchObject([{ dlqId }]);
+    expect((await ask(emulated, '/v2/workflows/logs?toDate=soon')).status).toBe(400);
+  });
+
+  test('with runsFilter=page, pages without a matching run are empty but have a cursor', async () => {
+    const emulated = await emulator({ scenario: 'stuck-run' });
+    const expected = (await allRuns(emulated, 'state=RUN_STARTED')).runs;
+    emulated.dialect.runsFilter = 'page';
+    const first = await pageOf(emulated, `state=RUN_STARTED&toDate=${NOON - HOUR}&workflowUrl=none`);
+    expect(first).toEqual({ cursor: '', runs: [] });
+    const { runs, pages } = await allRuns(emulated, 'state=RUN_STARTED');
+    expect(runs).toEqual(expected);
+    expect(pages).toBeGreaterThan(runs.length / 10 + 10);
+  });
+});
+
+describe('account', () => {
+  const login = ({ credentials }: Started) =>
+    Buffer.from(Object.values(credentials.login).join(':')).toString('base64');
+  const get = (emulated: Started, path: string) =>
+    ask(emulated, path, { headers: { authorization: `Basic ${login(emulated)}` } });
+
+  test('records and statistics need the login of the account, and count the messages of the UTC day', async () => {
+    const emulated = await emptyEmulator({ scenario: 'steady' });
+    const { accountId } = emulated.credentials;
+    expect((await ask(emulated, '/v2/qstash/users')).status).toBe(401);
+    const { body: users } = await get(emulated, '/v2/qstash/users');
+    expect(users).toMatchObject([{ id: accountId, token: emulated.token, region: 'eu-central-1' }]);
+    expect((await get(emulated, `/v2/qstash/user/${accountId}`)).body).toEqual(users[0]);
+    const usage = async () => (await get(emulated, `/v2/qstash/stats/${accountId}?period=1h`)).body.daily_requests[0];
+    emulated.clock.advance(HOUR);
+    expect((await usage()).y).toBe(emulated.state.countEvents().created);
+    emulated.clock.advance(11.5 * HOUR);
+    expect((await usage()).x).toBe('2026-03-15 00:30:00.000 +0000 UTC');
+    const today = emulated.state.countEvents({ from: Date.UTC(2026, 2, 15) }).created;
+    expect((await usage()).y).toBe(today);
+    expect((await get(emulated, `/v2/qstash/stats/${accountId}?period=30d`)).status).toBe(400);
+    expect((await get(emulated, '/v2/qstash/user/other')).status).toBe(404);
+  });
+
+  test('quota-nearly-used: more than nine tenths of the requests of the day are used', async () => {
+    const emulated = await emulator({ scenario: 'quota-nearly-used' });
+    const { body } = await get(emulated, `/v2/qstash/stats/${emulated.credentials.accountId}`);
+    const [user] = (await get(emulated, '/v2/qstash/users')).body;
+    expect(body.daily_requests[0].y / user.max_requests_per_day).toBeGreaterThan(0.9);
+  });
+});
+
+test('limit-overwritten: the pinned limit of a key is replaced by a higher one that is not pinned', async () => {
+  const emulated = await emulator({ scenario: 'limit-overwritten' });
+  const key = async () => (await ask(emulated, '/v2/flowControl/llm')).body;
+  expect(await key()).toMatchObject({ parallelismMax: 4, isPinnedParallelism: true });
+  emulated.clock.advance(15 * MINUTE);
+  expect(await key()).toMatchObject({ parallelismMax: 40, isPinnedParallelism: false });
+});
+
+test('global parallelism counts the slots in use of all keys, and omits a zero', async () => {
+  const emulated = await emulator({ dialect: { flowControlFields: 'all' } });
+  const { flowControls } = (await ask(emulated, '/v2/flowControl')).body;
+  const inUse = flowControls.reduce((sum: number, key: { parallelismCount: number }) => sum + key.parallelismCount, 0);
+  expect((await ask(emulated, '/v2/globalParallelism')).body).toEqual({ parallelismMax: 100, parallelismCount: inUse });
+  expect((await ask(await emptyEmulator(), '/v2/globalParallelism')).body).toEqual({ parallelismMax: 100 });
+});
+
+test('a retry that is run now is ACTIVE before its due time, and is not attempted again at that time', async () => {
+  const emulated = await emulator({ scenario: 'neglected' });
+  const retry = emulated.state
+    .eventRows()
+    .findLast(row => row.state === 'retry' && Number(row.nextDeliveryTime) > NOON);
+  if (!retry) throw new Error('no retry waits');
+  const { messageId, nextDeliveryTime = 0 } = retry;
+  expect((await send(emulated, 'POST', `/v2/messages/${messageId}/retry`)).status).toBe(200);
+  expect((await send(emulated, 'POST', `/v2/messages/${messageId}/retry`)).status).toBe(404);
+  const starts = () =>
+    emulated.state
+      .eventRows()
+      .filter(row => row.messageId === messageId && row.state === 'active' && Number(row.time) >= NOON);
+  emulated.clock.advance(5 * MINUTE);
+  expect(Number(starts()[0]?.time)).toBeLessThan(nextDeliveryTime);
+});
+
+test('serviceLists=absent: only the lists of the service itself get 404', async () => {
+  const emulated = await emptyEmulator({ dialect: { serviceLists: 'absent' } });
+  for (const path of ['schedules', 'schedules/x', 'queues', 'globalParallelism', 'workflows/logs', 'workflows/events'])
+    expect((await ask(emulated, `/v2/${path}`)).status).toBe(404);
+  for (const path of ['dlq', 'events', 'flowControl']) expect((await ask(emulated, `/v2/${path}`)).status).toBe(200);
+});
+
+test('serviceFields=required: optional fields of schedules, queues and runs are missing', async () => {
+  const emulated = await emptyEmulator({ dialect: { serviceFields: 'required' } });
+  emulated.state.addFailedRun();
+  expect(Object.keys(await scheduleOf(emulated))).toEqual(['scheduleId', 'cron', 'destination']);
+  expect((await ask(emulated, '/v2/queues/media')).body).not.toHaveProperty('paused');
+  expect((await ask(emulated, '/v2/workflows/logs')).body.runs[0]).not.toHaveProperty('failureFunction');
+});
+
+test('the fault region answers all requests like a token of another region', async () => {
+  const emulated = await emptyEmulator({ faults: [{ kind: 'region' }] });
+  for (const path of ['dlq', 'flowControl/k', 'schedules', 'workflows/logs']) {
+    const { status, body } = await ask(emulated, `/v2/${path}`);
+    expect([status, body.error]).toEqual([404, expect.stringContaining('not found in this region')]);
+  }
+});
