@@ -4,7 +4,7 @@ import { type Env, headerError, headerText } from '../kit/secret.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { tokenSource } from '../upstream/token.ts';
 import { createAlertmanager, REPEAT_EVERY } from './notifiers/alertmanager.ts';
-import { type Post, type Receiver, traced } from './notifiers/receiver.ts';
+import { type Post, type Receiver, traced, tracedPost } from './notifiers/receiver.ts';
 import { createWebhook } from './notifiers/webhook.ts';
 import { SEVERITIES, severityRank } from './notifiers/words.ts';
 import type { NotifierOptions } from './options.ts';
@@ -45,7 +45,13 @@ export function createReceivers(
   function create({ name, severity, match, alertmanager, webhook }: NotifierOptions): readonly Receiver[] {
     const selects: Receiver['selects'] = labels =>
       severityRank(labels) >= SEVERITIES.indexOf(severity) && matches(match, labels);
-    const common = { notifier: name, selects, post, now: clock.now, externalUrl };
+    const common = {
+      notifier: name,
+      selects,
+      post: tracer ? tracedPost(post, tracer) : post,
+      now: clock.now,
+      externalUrl,
+    };
     if (alertmanager) return createAlertmanager({ ...common, urls: alertmanager.urls, holdsFor });
     if (!webhook) return [];
     const { format, groupBy: by, groupWait: wait, repeatEvery, body: template } = webhook;

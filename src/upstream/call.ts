@@ -45,6 +45,8 @@ export interface Request {
   /** Maximum age of a cached response (ms). Default: one second, the resolution of the age. */
   readonly maxAge?: number | undefined;
   readonly signal: AbortSignal;
+  /** Number of earlier attempts. */
+  readonly resends?: number;
   /** Time limit shared by all attempts. If undefined, each attempt has the full timeout. */
   readonly time?: RequestTime;
 }
@@ -93,7 +95,7 @@ export const withRetry =
     let last: UpstreamError | undefined;
     for (let attempt = 1; ; attempt += 1) {
       try {
-        return await call({ ...request, time }, headers);
+        return await call({ ...request, time, resends: attempt - 1 }, headers);
       } catch (error) {
         if (!(error instanceof UpstreamError)) {
           // The time limit ended while a retry waited for the budget: throw the error of the last attempt.

@@ -21,18 +21,21 @@ export interface Observing {
 /** Traces one request. Counts and times it when `work` reports its outcome, which `work` must do at most once. */
 export function observeRequest<T>(
   { clock, meter, tracer }: Observing,
-  request: Pick<Request, 'endpoint' | 'template' | 'signal'> & {
+  request: Pick<Request, 'endpoint' | 'template' | 'resends' | 'signal'> & {
     method: string;
     base: string;
     query?: URLSearchParams;
   },
   work: (ended: (outcome: RequestOutcome, status: number | undefined) => void, span: Span) => Promise<T>,
 ): Promise<T> {
-  const { endpoint, method, base, template, query, signal } = request;
+  const { endpoint, method, base, template, query, resends = 0, signal } = request;
   const attributes = {
     'http.request.method': method,
     'url.template': template,
     ...serverAttributes(base, template, query),
+    // With TLS, the server may choose HTTP/2, which undici does not report.
+    ...(base.startsWith('http:') ? { 'network.protocol.version': '1.1' } : {}),
+    ...(resends > 0 ? { 'http.request.resend_count': resends } : {}),
   };
   const observed = (span: Span) => {
     const start = clock.monotonic();

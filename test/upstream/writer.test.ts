@@ -177,6 +177,7 @@ describe('cancel request', () => {
         'server.address': '127.0.0.1',
         'server.port': Number(new URL(service.url).port),
         'url.full': `${service.url}/eu/v2/workflows/dlq/callback/REDACTED`,
+        'network.protocol.version': '1.1',
         'url.template': '/v2/workflows/dlq/callback/{dlqId}',
         outcome: 'ok',
       },

@@ -1,7 +1,8 @@
 import { errorCode } from '../../kit/error-code.ts';
 import { redacted } from '../../kit/redaction.ts';
 import { retryAfterMs } from '../../kit/retry-after.ts';
-import type { Tracer } from '../../kit/tracer.ts';
+import { serverAttributes } from '../../kit/server-attributes.ts';
+import type { Span, Tracer } from '../../kit/tracer.ts';
 import type { Reply } from '../../upstream/post.ts';
 import type { Grouping, Labels, Notice } from '../notice.ts';
 
@@ -129,7 +130,21 @@ export function traced(receiver: Receiver, tracer: Tracer): Receiver {
           if (result.kind !== 'ok') span.fail(result.kind);
           return result;
         },
-        { kind: 'client', signal },
+        { signal },
       ),
   };
 }
+
+/** Adds a client span to each request. Only the origin of its URL is traced, because the path may be a secret. */
+export const tracedPost =
+  (post: Post, tracer: Tracer): Post =>
+  async (url, request) => {
+    const attributes = { 'http.request.method': 'POST', ...serverAttributes(new URL(url).origin, '/{path}') };
+    const observed = async (span: Span) => {
+      const reply = await post(url, request);
+      span.set({ 'http.response.status_code': reply.status });
+      if (reply.status >= 400) span.fail(String(reply.status));
+      return reply;
+    };
+    return tracer.span('POST', attributes, observed, { kind: 'client', signal: request.signal });
+  };
