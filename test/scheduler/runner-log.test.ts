@@ -63,3 +63,15 @@ it('a runner keeps 10,000 warnings while the store rejects commits and reports h
     message: 'log lines omitted: too many at once',
   });
 });
+
+it('a runner calls onCommitted only after a commit that includes the step', async () => {
+  const called: string[] = [];
+  const named = (name: string) =>
+    done(name, { changes: [{ key: 'n', value: name }], onCommitted: () => void called.push(name) });
+  const { run, accept } = await createScene([named('refused'), named('committed')]);
+  await run();
+  expect(called).toEqual([]);
+  accept();
+  await run();
+  expect(called).toEqual(['committed']);
+});
