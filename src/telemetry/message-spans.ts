@@ -64,6 +64,9 @@ function attemptOf({ message: { origin, method = '' }, status, attempts }: Messa
   };
 }
 
+const errorType = (status: number | undefined) =>
+  status === undefined ? '_OTHER' : status === 0 ? 'no_answer' : String(status);
+
 const defined = (attributes: Attributes): Attributes =>
   Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
 
@@ -96,7 +99,7 @@ export function toReadableSpan(span: MessageSpan): ReadableSpan {
     attributes: defined({
       ...attributes,
       [`${OWN}.partial`]: isPartial || undefined,
-      'error.type': hasFailed ? (status ? String(status) : 'no_answer') : undefined,
+      'error.type': hasFailed ? errorType(status) : undefined,
     }),
     links,
     events: [],

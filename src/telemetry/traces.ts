@@ -52,14 +52,15 @@ export class Traces {
     const { env, tracer } = this.#deps;
     const isOn = isTraced(options, env);
     const id = identityOf([isOn, options, instance]);
-    if (this.#current?.id === id) return this.#current;
+    const before = this.#current;
+    if (before?.id === id) return before;
     const sdk = isOn && (await (await import('./sdk.ts')).prepareSdk({ ...this.#deps, options, instance }));
     return {
       id,
       messageSpans: sdk && options.messages ? sdk.sendMessageSpans : undefined,
       activate() {
         if (sdk) sdk.start();
-        else disableTracing();
+        else if (before) disableTracing();
         tracer.refresh();
       },
       async close() {

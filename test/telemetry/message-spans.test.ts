@@ -86,7 +86,7 @@ describe('attempt spans', () => {
   it.each([
     [{ result: 'error', status: 503, attempts: 2 }, '503', 503],
     [{ result: 'error', status: 0, attempts: 2 }, 'no_answer', undefined],
-    [{ result: 'failed', status: undefined, attempts: 2 }, 'no_answer', undefined],
+    [{ result: 'failed', status: undefined, attempts: 2 }, '_OTHER', undefined],
   ] as const)('a failed attempt has an error type and the number of earlier attempts: %j', (ended, type, status) => {
     const { attributes, status: outcome } = attempt(ended);
     expect(outcome.code).toBe(SpanStatusCode.ERROR);

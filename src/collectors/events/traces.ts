@@ -136,14 +136,15 @@ export class TraceCollector {
     if (!trace || !(state === 'error' || isEnd(state))) return undefined;
     const events = trace.events.filter(event => event.time <= time).sort(byTime);
     // `add` has ignored the event.
-    if (!events.some(event => event.state === state && event.time === time)) return undefined;
+    const event = events.find(each => each.state === state && each.time === time);
+    if (!event) return undefined;
     this.#touched.add(message);
     const attempts = attemptsOf(events);
     const { publisher } = trace;
     const [first] = events;
     if (isEnd(state)) this.#open.delete(message);
     if (!publisher || !first) return undefined;
-    if (isCounted) this.#addSpans(trace, publisher, first, attempts, isEnd(state) ? state : undefined, time);
+    if (isCounted) this.#addSpans(trace, publisher, { first, event, attempts });
     trace.done = Math.max(trace.done, attempts.length);
     return isCounted && isEnd(state) ? trace.ids?.traceId : undefined;
   }
@@ -193,11 +194,9 @@ export class TraceCollector {
   #addSpans(
     trace: OpenTrace,
     publisher: SpanContext,
-    first: TracedEvent,
-    attempts: readonly Attempt[],
-    outcome: 'delivered' | 'failed' | 'cancelled' | undefined,
-    end: number,
+    { first, event, attempts }: { first: TracedEvent; event: TracedEvent; attempts: readonly Attempt[] },
   ): void {
+    const { state: result, time: end } = event;
     const { account, baseUrl } = this.#options;
     const { messageId, schedule, isPartial, done, origin, method, topic, queue } = trace;
     const idOf = (kind: string, start: number, digits = 16) => hashedId([account, messageId, kind, start], digits);
@@ -209,7 +208,7 @@ export class TraceCollector {
       const spanId = idOf(hasStart ? 'attempt' : attempt.result, attempt.start);
       this.#end({ kind: 'attempt', message, spanId, ...attempt, attempts: number, isPartial: !hasStart });
     }
-    if (outcome === undefined) return;
+    if (!isEnd(result)) return;
     const last = attempts.at(-1);
     const number = last?.number ?? 0;
     const lacksEvents = number > attempts.length || attempts.some(({ hasStart }) => !hasStart);
@@ -219,8 +218,8 @@ export class TraceCollector {
       spanId: message.deliveryId,
       start: first.time,
       end,
-      result: outcome,
-      status: last?.status,
+      result,
+      status: event.status ?? last?.status,
       attempts: Math.max(done, number),
       isPartial: isPartial || first.state !== 'created' || lacksEvents,
     });

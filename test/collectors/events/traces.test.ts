@@ -118,6 +118,21 @@ describe('spans of a message', () => {
     });
   });
 
+  it('a delivery has the status of its end, or else of its last attempt', async () => {
+    const { agent, add, start, sent } = await createTracing();
+    add('m1', ['created', 'active', 'error'], start, { status: 500 });
+    add('m1', ['failed'], start + SECOND);
+    add('m2', ['created'], start);
+    add('m2', ['failed'], start + SECOND, { status: 404 });
+    await agent.run(3);
+    const statuses = sent.map(({ kind, message, status }) => [message.messageId, kind, status]);
+    expect(statuses).toEqual([
+      ['m1', 'attempt', 500],
+      ['m1', 'delivery', 500],
+      ['m2', 'delivery', 404],
+    ]);
+  });
+
   it('each message of a schedule has a separate trace', async () => {
     const { agent, add, start, sent } = await createTracing();
     for (const [index, id] of ['m1', 'm2'].entries())
