@@ -27,7 +27,6 @@ async function setUp() {
     families: {},
     isOptional: true,
     rounds: { extras: { every: 5 * MINUTE, requests: 1, priority: 'background' } },
-    samples: () => ({}),
     restore: () => '',
     async observe() {
       const facts = service.extras;
