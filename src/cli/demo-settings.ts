@@ -10,6 +10,10 @@ const SPEEDS: ReadonlyMap<string, number> = new Map([
   ['log-lag', 10],
   ['rate-limited', 10],
   ['schedule-missed', 10],
+  ['schedule-paused', 10],
+  ['schedule-deleted', 10],
+  ['schedule-twice', 10],
+  ['limit-overwritten', 10],
   ['outage', 10],
 ]);
 

@@ -24,6 +24,8 @@ const COMMON = { method: 'POST', header: HEADER, maxRetries: 3, topicId: '' } as
 const labelled = (label: string, ...others: readonly string[]) => ({ labels: [label, ...others], label });
 const ORDERS = { ...COMMON, topicName: 'orders', topicId: 'top_4Qk9orders' } as const;
 
+const NEVER_FAILS = { takesMs: 4000, flaky: 0, doomed: 0, statuses: [500] } as const;
+
 /**
  * Destinations that receive about 6,000 messages an hour in total. Some flow-control keys are deliberately unusual, because
  * clients put them in labels and URLs.
@@ -142,13 +144,11 @@ export const destinations: readonly Destination[] = [
     fields: {
       ...COMMON,
       url: 'https://app.example.com/api/month-end',
-      scheduleId: 'scd_9monthend',
       ...labelled('billing', 'onboarding'),
       flowControlKey: 'billing: 100% / tenant?',
       parallelism: 1,
     },
     everyMs: 25 * 60_000,
-    cron: 'CRON_TZ=Europe/Berlin */25 * * * *',
     burst: [10, 30],
     takesMs: 5000,
     flaky: 0.02,
@@ -159,10 +159,18 @@ export const destinations: readonly Destination[] = [
     fields: { ...COMMON, url: 'https://app.example.com/api/digest', scheduleId: 'scd_3digest', ...labelled('digest') },
     everyMs: 24 * 3_600_000,
     cron: 'CRON_TZ=America/New_York 0 8 * * 1-5',
-    takesMs: 4000,
-    flaky: 0,
-    doomed: 0,
-    statuses: [500],
+    ...NEVER_FAILS,
+  },
+  {
+    fields: {
+      ...COMMON,
+      url: 'https://app.example.com/api/close-month',
+      scheduleId: 'scd_9monthend',
+      ...labelled('billing', 'month-end'),
+    },
+    everyMs: 30 * 24 * 3_600_000,
+    cron: 'CRON_TZ=Europe/Berlin 0 6 1 * *',
+    ...NEVER_FAILS,
   },
 ];
 

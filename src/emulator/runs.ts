@@ -8,7 +8,6 @@ export interface EmulatedRun {
   /** Undefined while the run is in progress. */
   readonly completedAt?: number | undefined;
   readonly state?: 'RUN_SUCCESS' | 'RUN_CANCELED' | undefined;
-  readonly label?: string | undefined;
 }
 
 interface RunParts {

@@ -126,13 +126,13 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   'schedule-paused': {
     description:
       'a schedule that runs every minute (scd_7minutely) is paused after ten minutes; its next time still moves',
-    fires: [],
+    fires: ['DeliveryScheduleFailing'],
     ...HEALTHY,
     schedule: minutelyAfter(10, 'paused'),
   },
   'schedule-deleted': {
     description: 'a schedule that runs every minute (scd_7minutely) is deleted after ten minutes',
-    fires: [],
+    fires: ['DeliveryScheduleFailing'],
     ...HEALTHY,
     schedule: minutelyAfter(10, 'deleted'),
   },

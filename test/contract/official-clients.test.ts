@@ -90,7 +90,7 @@ describe('@upstash/qstash', () => {
     emulated.clock.advance(30 * 60_000);
     const { schedules } = messages(emulated);
     const all = await schedules.list();
-    expect(all.map(({ scheduleId }) => scheduleId)).toEqual(['scd_7minutely', 'scd_9monthend', 'scd_3digest']);
+    expect(all.map(({ scheduleId }) => scheduleId)).toEqual(['scd_7minutely', 'scd_3digest', 'scd_9monthend']);
     const minutely = await schedules.get('scd_7minutely');
     expect(minutely).toEqual(all[0]);
     expect(minutely).toMatchObject({ cron: '* * * * *', isPaused: false, lastScheduleTime: emulated.clock.now() });
@@ -100,8 +100,8 @@ describe('@upstash/qstash', () => {
     expect(await schedules.get('scd_7minutely')).toMatchObject({ isPaused: false });
     await schedules.delete('scd_7minutely');
     await expect(schedules.get('scd_7minutely')).rejects.toMatchObject({ status: 404 });
-    const row = toServiceSchedule(all[1], emulated.clock.now(), text => text);
-    expect(row).toMatchObject({ cron: '*/25 * * * *', tz: 'Europe/Berlin', labels: ['billing', 'onboarding'] });
+    const row = toServiceSchedule(all[2], emulated.clock.now(), text => text);
+    expect(row).toMatchObject({ cron: '0 6 1 * *', tz: 'Europe/Berlin', labels: ['billing', 'month-end'] });
   });
 
   test('the client lists, reads, pauses and resumes queues', async () => {

@@ -21,6 +21,9 @@ const EXPIRING =
 const NOT_DELIVERED =
   /^Schedule reports: .*, last delivery at [\d:]{8} UTC; \d+ starts? not delivered in time in \d+ min( \d+ s)?\.$/;
 
+/** The configured schedule has no start from minute 10 on. */
+const STOPPED = /^Schedule reports: no message since 10:09:00 UTC; \d starts? missed in \d+ min( \d+ s)?\.$/;
+
 /** The problem of this scenario starts in the twelfth hour: see scenarios.long.test.ts. */
 const LONG = 'stuck-callback';
 
@@ -77,6 +80,12 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       'warning schedule_late': [30, NOT_DELIVERED],
     },
   },
+  'schedule-paused': { minutes: 14, problems: { 'warning schedule_missed': [13, STOPPED] } },
+  'schedule-deleted': { minutes: 14, problems: { 'warning schedule_missed': [13, STOPPED] } },
+  'schedule-twice': { minutes: 14, problems: {} },
+  'stuck-run': { minutes: 5, problems: {} },
+  'quota-nearly-used': { minutes: 5, problems: {} },
+  'limit-overwritten': { minutes: 15, problems: {} },
   outage: {
     minutes: 14,
     // The fault starts in minute 10.

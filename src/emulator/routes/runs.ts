@@ -5,108 +5,88 @@ import type { EmulatorState } from '../state.ts';
 import type { Position } from '../timeline.ts';
 import type { Handler } from './endpoint.ts';
 
-/** A row of the list, with its values for filters. */
-interface ListedRun {
-  readonly id: string;
-  readonly createdAt: number;
-  readonly state: string;
-  readonly url: string | undefined;
-  readonly labels?: readonly string[] | undefined;
-  readonly flowControlKey?: string | undefined;
-  readonly callbackState?: string | undefined;
-  readonly row: object;
-}
-
-const FILTERS: Filters<ListedRun> = {
-  workflowRunId: run => run.id,
-  workflowUrl: run => run.url,
-  workflowRuns: run => `${run.id}@${run.createdAt}`,
-  label: run => run.labels,
-  flowControlKey: run => run.flowControlKey,
-  failureFunctionState: run => run.callbackState,
-};
-
 /** Maximum number of runs per page. */
 const PAGE = 10;
 
-/** Returns the run's row in the workflow log, the only place with the time of the next callback attempt. */
-function runRow(entry: FailedMessage, position: Position, isShown: boolean): object {
-  const run = entry.run;
-  const { callback } = run ?? {};
+/** Returns the row of a failed run, the only place with the time of the next callback attempt. */
+function failedRow({ run, fields, responseStatus }: FailedMessage, position: Position, isShown: boolean) {
+  const { callback, workflowRunId = '', workflowUrl = '', workflowCreatedAt = 0 } = run ?? {};
+  const { labels, flowControlKey, header } = fields;
+  const dlqId = dlqIdOf(position);
   return {
-    workflowRunId: run?.workflowRunId,
-    workflowUrl: run?.workflowUrl,
-    workflowState: 'RUN_FAILED',
-    workflowRunCreatedAt: run?.workflowCreatedAt,
-    workflowRunCompletedAt: position.time,
-    steps: [],
-    dlqId: dlqIdOf(position),
+    ...{ workflowRunId, workflowUrl, workflowState: 'RUN_FAILED', workflowRunCreatedAt: workflowCreatedAt },
+    ...{ workflowRunCompletedAt: position.time, steps: [], dlqId },
+    ...(isShown && { labels, flowControlKey }),
     ...(callback &&
       isShown && {
         failureFunction: {
           messageId: callback.messageId,
           url: callback.url,
           state: callback.state,
-          failStatus: entry.responseStatus,
+          failStatus: responseStatus,
           failResponse: '',
           maxRetries: callback.maxRetries,
-          dlqId: dlqIdOf(position),
+          dlqId,
           responseStatus: callback.responseStatus,
           nextDeliveryTime: callback.nextDeliveryTime,
-          headers: entry.fields.header,
+          headers: header,
         },
       }),
   };
 }
 
-function failedRun(state: EmulatorState, entry: FailedMessage, position: Position): ListedRun {
-  const { workflowRunId: id = '', workflowUrl, workflowCreatedAt = 0, callback } = entry.run ?? {};
-  const { labels, flowControlKey } = entry.fields;
-  const isShown = state.dialect.callbackState !== 'absent' && state.dialect.serviceFields === 'all';
-  const row = runRow(entry, position, isShown);
-  return {
-    ...{ id, createdAt: workflowCreatedAt, state: 'RUN_FAILED', url: workflowUrl, labels, flowControlKey },
-    callbackState: callback?.state,
-    row,
-  };
-}
+type RunRow = Omit<ReturnType<typeof failedRow>, 'dlqId' | 'workflowRunCompletedAt'>;
 
-function otherRun(run: EmulatedRun): ListedRun {
-  const { workflowRunId: id, workflowUrl: url, createdAt, completedAt, state = 'RUN_STARTED', label } = run;
-  const labels = label === undefined ? undefined : [label];
-  const times = { workflowRunCreatedAt: createdAt, workflowRunCompletedAt: completedAt };
-  const row = { workflowRunId: id, workflowUrl: url, workflowState: state, ...times, steps: [], label, labels };
-  return { id, createdAt, state, url, labels, row };
-}
+const otherRow = ({ state, createdAt, completedAt, ...run }: EmulatedRun) => ({
+  ...{
+    ...run,
+    workflowState: state ?? 'RUN_STARTED',
+    workflowRunCreatedAt: createdAt,
+    workflowRunCompletedAt: completedAt,
+    steps: [],
+  },
+});
 
-const placeOf = ({ createdAt, id }: ListedRun) => `${createdAt}-${id}`;
+const FILTERS: Filters<RunRow> = {
+  workflowRunId: run => run.workflowRunId,
+  workflowUrl: run => run.workflowUrl,
+  workflowRuns: run => `${run.workflowRunId}@${run.workflowRunCreatedAt}`,
+  label: run => run.labels,
+  flowControlKey: run => run.flowControlKey,
+  failureFunctionState: run => run.failureFunction?.state,
+};
+
+const placeOf = (run: RunRow) => `${run.workflowRunCreatedAt}-${run.workflowRunId}`;
+
+function allRows(state: EmulatorState): RunRow[] {
+  const { callbackState, serviceFields } = state.dialect;
+  const rows: RunRow[] = state.runs().map(otherRow);
+  state.current().workflows.forEach((entry, time, seq) => {
+    rows.push(failedRow(entry, { time, seq }, callbackState !== 'absent' && serviceFields === 'all'));
+  });
+  return rows.sort((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1));
+}
 
 /** Lists runs, latest first. Date filters compare the time of creation, because the interface does not say which time. */
 export const listRuns: Handler = (state, request, response) => {
   const parameters = parametersOf(request);
-  const whole = (name: string) => {
+  const [from = 0, to = Number.POSITIVE_INFINITY, count = PAGE] = ['fromDate', 'toDate', 'count'].map(name => {
     const text = parameters.get(name) || undefined;
-    if (text !== undefined && !/^\d{1,15}$/.test(text))
-      throw new BadRequest(`invalid ${name}: it must be a whole number`);
+    if (text !== undefined && !/^\d{1,15}$/.test(text)) throw new BadRequest(`invalid ${name}`);
     return text === undefined ? undefined : Number(text);
-  };
-  const [from = 0, to = Number.POSITIVE_INFINITY, count = PAGE] = ['fromDate', 'toDate', 'count'].map(whole);
-  const failed: ListedRun[] = [];
-  state.current().workflows.forEach((entry, time, seq) => {
-    failed.push(failedRun(state, entry, { time, seq }));
   });
-  const matches = matcher(parameters, FILTERS, state.dialect, (_, values) => values);
+  const matches = matcher(parameters, FILTERS, state.dialect, (_, values) => values) ?? (() => true);
   const states = parameters.getAll('state');
-  const hasState = (run: ListedRun) => states.length === 0 || states.includes(run.state);
+  const hasState = (run: RunRow) => states.length === 0 || states.includes(run.workflowState);
   const isPerPage = state.dialect.runsFilter === 'page';
-  const cursor = parameters.get('cursor') || undefined;
-  const rows = [...failed, ...state.runs().map(otherRun)]
-    .filter(run => run.createdAt >= from && run.createdAt <= to)
-    .filter(run => (matches?.(run, run.createdAt, 0) ?? true) && (isPerPage || hasState(run)))
-    .sort((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1))
-    .filter(run => cursor === undefined || placeOf(run) < Buffer.from(cursor, 'base64url').toString());
+  const cursor = Buffer.from(parameters.get('cursor') ?? '', 'base64url').toString();
+  const rows = allRows(state).filter(run => {
+    const { workflowRunCreatedAt: time } = run;
+    const isLeft = time >= from && time <= to && (cursor === '' || placeOf(run) < cursor);
+    return isLeft && matches(run, time, 0) && (isPerPage || hasState(run));
+  });
   const page = rows.slice(0, Math.min(PAGE, count));
-  const last = page.at(-1);
-  const next = last && rows.length > page.length ? Buffer.from(placeOf(last)).toString('base64url') : '';
-  response.json({ cursor: next, runs: page.filter(hasState).map(({ row }) => row) });
+  const last = rows.length > page.length ? page.at(-1) : undefined;
+  const next = last ? Buffer.from(placeOf(last)).toString('base64url') : '';
+  response.json({ cursor: next, runs: page.filter(hasState) });
 };

@@ -74,7 +74,8 @@ export const runNow: Handler = (state, _request, response, id) => {
 
 export const globalParallelism: Handler = (state, _request, response) => {
   const parallelismCount = [...state.keys().values()].reduce((sum, { running }) => sum + running, 0);
-  response.json({ parallelismMax: 100, ...(parallelismCount > 0 && { parallelismCount }) });
+  const isShown = parallelismCount > 0 || state.dialect.flowControlZeros === 'present';
+  response.json({ parallelismMax: 100, ...(isShown && { parallelismCount }) });
 };
 
 const PERIODS = ['1h', '3h', '12h', '1d', '3d', '7d'];
