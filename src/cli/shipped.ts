@@ -41,7 +41,7 @@ function valuesOf({
   return {
     job: scrapeJob,
     // For use in a quoted PromQL string.
-    jobInQuotes: JSON.stringify(scrapeJob.toWellFormed()).slice(1, -1),
+    jobInQuotes: JSON.stringify(scrapeJob).slice(1, -1),
     selectedJobText: job ?? 'All',
     selectedJob: job ?? '$__all',
     runbooks,

@@ -13,7 +13,7 @@ const MAX_PATH_LENGTH = 2048;
 const MAX_CACHED = 2 ** 20;
 
 /** Percent-encodes literal text in the same way as `URL.pathname`. */
-const encodePath = (text: string) => text.toWellFormed().replace(/[^\x21-\x7e]+/g, encodeURIComponent);
+const encodePath = (text: string) => text.replace(/[^\x21-\x7e]+/g, encodeURIComponent);
 
 /** Compiles a pattern. The library's expressions do not backtrack into matched segments, so matching takes linear time. */
 const compile = (pattern: string) => pathToRegexp(parse(pattern, { encodePath })).regexp;

@@ -41,7 +41,7 @@ function valuesOf(
     case 'schedule':
       return isOfSchedules(family) ? unique(namesOfSchedules(schedules, accounts)) : undefined;
     case 'filter':
-      return unique(accounts.flatMap(({ collect }) => collect.dlq.filters.map(({ name }) => name.toWellFormed())));
+      return unique(accounts.flatMap(({ collect }) => collect.dlq.filters.map(({ name }) => name)));
     case 'objective':
       return OBJECTIVES;
     case 'collector':

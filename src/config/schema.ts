@@ -67,8 +67,16 @@ export const ConfigInput = z.strictObject({
     .describe('Rules that find stuck failure callbacks and may cancel them: see docs/auto-cancel.md.'),
 });
 
+/** Replaces lone surrogates, which have no UTF-8 encoding and which only an escape such as `\ud800` can write. */
+function wellFormed(value: unknown): unknown {
+  if (typeof value === 'string') return value.toWellFormed();
+  if (Array.isArray(value)) return value.map(wellFormed);
+  if (typeof value !== 'object' || value === null || Object.getPrototypeOf(value) !== Object.prototype) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, wellFormed(inner)]));
+}
+
 /** The complete configuration. Sections of an account include inherited values. */
-export const Config = ConfigInput.transform((config, context) => {
+export const Config = z.preprocess(wellFormed, ConfigInput).transform((config, context) => {
   const accounts = config.accounts.map((account, index) => {
     const collect = merge(collectOptions, config.collect, account.collect ?? {});
     if (!isAnyEnabled(collect)) {

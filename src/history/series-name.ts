@@ -9,9 +9,8 @@ export function seriesName(name: string, labels: Labels): string {
   let pairs = '';
   // Avoid intermediate lists: an overview of a thousand accounts needs a hundred thousand names.
   for (const label in labels) {
-    const value = labels[label];
-    if (value === undefined) continue;
-    const text = value.toWellFormed();
+    const text = labels[label];
+    if (text === undefined) continue;
     const escaped = SPECIAL.test(text) ? text.replace(/[\\"\n]/g, character => ESCAPES[character] ?? '') : text;
     pairs += `${pairs === '' ? '' : ','}${label}="${escaped}"`;
   }

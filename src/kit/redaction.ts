@@ -1,7 +1,7 @@
 import { stripVTControlCharacters } from 'node:util';
 import { BoundedMap } from './bounded-map.ts';
 import { memoize } from './memo.ts';
-import { printable } from './text.ts';
+import { cutText, printable } from './text.ts';
 
 const MARK = '<secret>';
 /** Maximum length of examined text (characters). It is above the output's limit, because most of the text may be redacted. */
@@ -171,7 +171,7 @@ function* shapedRanges(text: string): Generator<Range> {
  */
 export function createRedactor(secrets: readonly string[], limit: number): (text: string) => string {
   return text => {
-    const examined = stripVTControlCharacters(text.slice(0, MAX_EXAMINED).toWellFormed()).replace(/\s+/g, ' ').trim();
+    const examined = stripVTControlCharacters(text.slice(0, MAX_EXAMINED)).replace(/\s+/g, ' ').trim();
     const ranges = [...knownRanges(examined, secrets), ...shapedRanges(examined)].sort((a, b) => a.from - b.from);
     const last = text.length > MAX_EXAMINED ? examined.length - MARGIN : examined.length;
     let shown = '';
@@ -183,8 +183,7 @@ export function createRedactor(secrets: readonly string[], limit: number): (text
     }
     const line = printable(shown + examined.slice(end, Math.max(0, last)));
     const isCut = line.length > limit || text.length > MAX_EXAMINED;
-    // Remove a high surrogate without its low surrogate.
-    return isCut ? `${line.slice(0, limit - 1).replace(/[\ud800-\udbff]$/, '')}…` : line;
+    return isCut ? `${cutText(line, limit - 1)}…` : line;
   };
 }
 

@@ -16,15 +16,14 @@ export const escapedJson = (json: string) => json.replace(/(?!\n)[\p{Cc}\p{Cf}\p
 /** Serializes a value to JSON that is safe for a terminal. */
 export const printableJson = (value: unknown, indent?: number) => escapedJson(JSON.stringify(value, null, indent));
 
-/**
- * Truncates text to `limit` characters. Ends it with a part of its SHA-256 so that different texts stay different. Replaces
- * lone surrogates with U+FFFD.
- */
+/** Returns the first `limit` characters of a text, or one less to keep a surrogate pair together. */
+export const cutText = (text: string, limit: number) => text.slice(0, limit).replace(/[\ud800-\udbff]$/, '');
+
+/** Truncates text to `limit` characters. Ends it with a part of its SHA-256 so that different texts stay different. */
 export function boundText(text: string, limit: number): string {
-  const wellFormed = text.toWellFormed();
-  if (wellFormed.length <= limit) return wellFormed;
-  const digest = hash('sha256', wellFormed).slice(0, 16);
-  return `${wellFormed.slice(0, limit - digest.length - 1).toWellFormed()}…${digest}`;
+  if (text.length <= limit) return text;
+  const digest = hash('sha256', text).slice(0, 16);
+  return `${cutText(text, limit - digest.length - 1)}…${digest}`;
 }
 
 /** Matches names, such as topic names, that cannot contain a user or query. */

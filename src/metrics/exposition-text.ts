@@ -6,7 +6,7 @@ const escapeOne = (character: string) => ESCAPES[character] as string;
 
 /** Escapes a label value. Keeps control characters such as NUL, which Prometheus's parsers accept since 2.0 in both formats. */
 function escapeLabelValue(value: string): string {
-  return /[\\"\n\ud800-\udfff]/.test(value) ? value.toWellFormed().replace(/[\\"\n]/g, escapeOne) : value;
+  return /[\\"\n]/.test(value) ? value.replace(/[\\"\n]/g, escapeOne) : value;
 }
 
 /** Returns the name in HELP, TYPE and UNIT lines: OpenMetrics removes the suffix of counters and infos. */
@@ -23,7 +23,7 @@ export function renderHeader(family: Family, format: Format): string {
   const name = familyName(family, format);
   const type = format === 'text' && family.type === 'info' ? 'gauge' : family.type;
   const special = format === 'text' ? /[\\\n]/g : /[\\\n"]/g;
-  const help = `# HELP ${name} ${family.help.toWellFormed().replace(special, escapeOne)}\n# TYPE ${name} ${type}\n`;
+  const help = `# HELP ${name} ${family.help.replace(special, escapeOne)}\n# TYPE ${name} ${type}\n`;
   const unit = unitOf(family);
   return unit !== undefined && format === 'openmetrics' ? `${help}# UNIT ${name} ${unit}\n` : help;
 }

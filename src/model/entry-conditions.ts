@@ -1,4 +1,4 @@
-import { bareAddress, printable } from '../kit/text.ts';
+import { bareAddress, cutText, printable } from '../kit/text.ts';
 import type { Predicate, Tristate } from './finding.ts';
 import type { DlqEntry } from './message.ts';
 
@@ -45,7 +45,7 @@ const ADDRESSES: ReadonlySet<ConditionKey> = new Set(['url', 'workflowUrl', 'fai
 function shown(key: ConditionKey, values: readonly string[]): string {
   const bare = values.map(text => (ADDRESSES.has(key) || /^\s*https?:/i.test(text) ? bareAddress(text) : text));
   const line = printable(bare.join(', '));
-  return line.length > MAX_SHOWN ? `${line.slice(0, MAX_SHOWN).toWellFormed()}…` : line;
+  return line.length > MAX_SHOWN ? `${cutText(line, MAX_SHOWN)}…` : line;
 }
 
 function matchesOne({ in: list, prefix, matches }: Alternatives, value: string): Tristate {

@@ -26,11 +26,9 @@ const FILTER_FAMILIES = new Set(Object.values(filterFamilies).map(({ name }) => 
 /** Whether this process has not completed this round yet, although there is something to read. */
 const isUnread = ({ dataAt, idle }: RoundStatus) => dataAt === undefined && idle !== 'not_due';
 
-/** Converts a sample to a series. Lone surrogates are replaced, as in the exposition. */
+/** Converts a sample to a series. */
 function toSeries({ labels, value }: Sample): Series {
-  const named = Object.entries(labels).flatMap(([name, text]) =>
-    text === undefined ? [] : [[name, text.toWellFormed()] as const],
-  );
+  const named = Object.entries(labels).flatMap(([name, text]) => (text === undefined ? [] : [[name, text] as const]));
   return { labels: Object.fromEntries(named), value };
 }
 
@@ -102,7 +100,7 @@ export function createAlertFacts(account: RuledAccount, sources: readonly Source
       if (!status) return false;
       const { rounds, failedFilters = [] } = status;
       const wanted = FILTER_FAMILIES.has(selector.metric) ? (selector.labels.filter ?? 'all') : [];
-      const isMissing = failedFilters.some(({ name }) => wanted === 'all' || wanted.includes(name.toWellFormed()));
+      const isMissing = failedFilters.some(({ name }) => wanted === 'all' || wanted.includes(name));
       return isMissing || rounds.some(({ partial = false }) => partial);
     },
     isInconclusive({ metric, labels: wanted }, labels) {

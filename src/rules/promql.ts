@@ -21,7 +21,7 @@ type Suffix = '' | '_bucket' | '_sum' | '_count';
  */
 const ACCOUNT = ['cluster', 'namespace', 'job', 'account'] as const;
 
-const quoted = (text: string) => JSON.stringify(text.toWellFormed());
+const quoted = (text: string) => JSON.stringify(text);
 const escapePattern = (text: string) => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
 function matcherText(label: string, matcher: Matcher): string {

@@ -20,10 +20,10 @@ import { deadLettersView } from './dead-letters.ts';
 import { eventsView } from './events.ts';
 import { flowControlView } from './flow-control.ts';
 import { problemsOf } from './problems.ts';
-import { iso, isoTime, orNull, wellFormed } from './values.ts';
+import { iso, isoTime, orNull } from './values.ts';
 
 const scheduleView = (schedule: CheckInput['schedules'][number]): AccountView['schedules'][number] => ({
-  name: schedule.name.toWellFormed(),
+  name: schedule.name,
   state: schedule.state,
   lastStarted: isoTime(schedule.lastStarted),
   lastDelivered: isoTime(schedule.lastDelivered),
@@ -137,9 +137,6 @@ export function checkedFacts(viewed: Viewed, now: number) {
   return { facts, checked, problems, data, times, state: stateOf(problems, data) };
 }
 
-export const labelsView = ({ labels }: Pick<StatusSettings, 'labels'>): Record<string, string> =>
-  Object.fromEntries(Object.entries(labels).map(([name, value]) => [name, value.toWellFormed()]));
-
 export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: number): AccountView {
   const { account, settings } = viewed;
   const { facts, problems, state } = checkedFacts(viewed, now);
@@ -152,8 +149,8 @@ export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: 
     up: account.status().up,
     baseUrl: pathAddress(settings.baseUrl),
     region: orNull(settings.region),
-    plan: wellFormed(facts.shown.account?.now?.record?.plan),
-    labels: labelsView(settings),
+    plan: orNull(facts.shown.account?.now?.record?.plan),
+    labels: { ...settings.labels },
     problems,
     alerts: [...alerts],
     rounds: facts.rounds.map(roundView),

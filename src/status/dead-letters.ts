@@ -13,7 +13,7 @@ import type { CheckInput } from '../rules/checks/account.ts';
 import type { DataStatus } from '../rules/checks/rounds.ts';
 import type { Visible } from '../scheduler/board.ts';
 import type { AccountView } from './api/account.ts';
-import { isoTime, orNull, wellFormed } from './values.ts';
+import { isoTime, orNull } from './values.ts';
 
 type DeadLetters = AccountView['deadLetters'];
 
@@ -25,7 +25,7 @@ function breakdowns(facts: DlqFacts | undefined): DeadLetters['breakdowns'] {
   return (Object.keys(breakdownFamilies) as (keyof typeof breakdownFamilies)[]).flatMap(dimension => {
     const counts = facts?.breakdowns.get(dimension);
     if (!counts) return [];
-    const values = [...counts].map(([value, messages]) => ({ value: value.toWellFormed(), messages }));
+    const values = [...counts].map(([value, messages]) => ({ value, messages }));
     return [{ dimension, values: values.sort(bySize), beyondCap: facts?.beyondCap.get(dimension) ?? 0 }];
   });
 }
@@ -33,10 +33,9 @@ function breakdowns(facts: DlqFacts | undefined): DeadLetters['breakdowns'] {
 const leftOf = (counted: SelectionFacts | undefined) => (counted ? { ...counted.left } : null);
 
 function filters({ failedFilters }: DataStatus, { now, committed }: Visible<DlqFacts>): DeadLetters['filters'] {
-  const filtersOf = (facts: DlqFacts | undefined) =>
-    new Map([...shownFilters(facts?.selections ?? new Map())].map(([name, each]) => [name.toWellFormed(), each]));
+  const filtersOf = (facts: DlqFacts | undefined) => shownFilters(facts?.selections ?? new Map());
   const [sizes, counts] = [filtersOf(now), filtersOf(committed)];
-  const failures = new Map(failedFilters.map(({ name, ...failure }) => [name.toWellFormed(), failure]));
+  const failures = new Map(failedFilters.map(({ name, ...failure }) => [name, failure]));
   return [...new Set([...counts.keys(), ...failures.keys()])].map(name => {
     const failure = failures.get(name);
     const { messages, oldestEntered, isProven } = sizes.get(name) ?? {};
@@ -50,7 +49,7 @@ function filters({ failedFilters }: DataStatus, { now, committed }: Visible<DlqF
       failure: failure
         ? {
             reason: failure.reason,
-            message: failure.message.toWellFormed(),
+            message: failure.message,
             since: isoTime(failure.since),
             contradicted: failure.isContradicted,
           }
@@ -66,9 +65,9 @@ const kinds = ({ now, committed }: Visible<DlqFacts>): DeadLetters['kinds'] => (
   others: now?.kinds.others ?? 0,
   largest: (now?.kinds.largest ?? []).map(({ urlHost, route, sample, ...kind }) => ({
     ...kind,
-    urlHost: urlHost.toWellFormed(),
-    route: route.toWellFormed(),
-    sample: wellFormed(sample),
+    urlHost,
+    route,
+    sample: orNull(sample),
   })),
 });
 
@@ -76,7 +75,7 @@ const TEXTS = ['dlqId', 'messageId', 'url', 'method', 'queue', 'topic', 'schedul
 
 /** The collector has already truncated the texts and removed the query from the URL. */
 const toEntry = (entry: DeadLetter): DeadLetters['newestEntries'][number] => ({
-  ...recordOf(TEXTS, name => wellFormed(entry[name])),
+  ...recordOf(TEXTS, name => orNull(entry[name])),
   enteredAt: isoTime(entry.enteredAt),
   createdAt: isoTime(entry.createdAt),
   label: orNull(entry.labels[0]),

@@ -64,7 +64,7 @@ function attempts(tallies: readonly DestinationTally[]): Events['attempts'] {
 const destinations = ({ destinations, labelled }: EventsFacts): Events['destinations'] =>
   labelled.counters
     ? [...destinations]
-        .map(([destination, { finished }]) => ({ destination: destination.toWellFormed(), ...finished }))
+        .map(([destination, { finished }]) => ({ destination, ...finished }))
         .sort((a, b) => b.failed - a.failed || b.delivered - a.delivered || (a.destination < b.destination ? -1 : 1))
     : [];
 

@@ -42,7 +42,7 @@ export function flowControlView(input: CheckInput): FlowControl {
     const { key, waitlistSize: waiting } = entry;
     const change = input.changes.change(waitlistOf(key), waiting, PACE_OVER);
     return {
-      key: key.toWellFormed(),
+      key,
       waiting: orNull(waiting),
       change,
       state: orNull(entry.state),

@@ -3,7 +3,7 @@ import { createYielder } from '../kit/yielder.ts';
 import type { Source } from '../metrics/family.ts';
 import type { CheckKind } from '../model/check-kind.ts';
 import { DATA_STATES } from '../model/status.ts';
-import { checkedFacts, labelsView, stateOf, type Viewed } from './account.ts';
+import { checkedFacts, stateOf, type Viewed } from './account.ts';
 import type { AccountRow } from './api/overview.ts';
 import type { Problem } from './api/parts.ts';
 import { queueChange } from './dead-letters.ts';
@@ -91,7 +91,7 @@ export function makeRow(viewed: Viewed, now: number): OverviewRow {
       },
       waiting: waitingOf(facts),
       inFlight: orNull(facts.shown.events?.now?.gauges?.inFlight),
-      labels: labelsView(viewed.settings),
+      labels: { ...viewed.settings.labels },
     },
   };
 }

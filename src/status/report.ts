@@ -4,7 +4,7 @@ import { dataStatusOf } from '../rules/checks/rounds.ts';
 import type { Problem } from './api/parts.ts';
 import { type AccountReport, type HealthVerdict, type Report, VERDICTS } from './api/report.ts';
 import type { OverviewRow } from './overview-rows.ts';
-import { iso, isoTime, wellFormed } from './values.ts';
+import { iso, isoTime, orNull } from './values.ts';
 
 /** Problems with reading data, which make the account's state unknown instead of bad. */
 const OF_READING: ReadonlySet<Problem['kind']> = new Set<Problem['kind']>([
@@ -32,7 +32,7 @@ function unknownParts({ row }: OverviewRow, status: AccountStatus | undefined): 
     const failure = rounds.find(round => round.failure)?.failure?.message;
     const retries = rounds.flatMap(({ retryAt }) => retryAt ?? []);
     const retryAt = isoTime(retries.length > 0 ? Math.min(...retries) : undefined);
-    return [{ collector, data, dataAt: isoTime(at), failure: wellFormed(failure), retryAt }];
+    return [{ collector, data, dataAt: isoTime(at), failure: orNull(failure), retryAt }];
   });
   if (parts.length > 0 || (collectors.length > 0 && row.data === 'fresh')) return parts;
   const data = row.data === 'fresh' ? 'not_read' : row.data;

@@ -11,9 +11,6 @@ export function isoTime(ms: number | undefined): string | null {
 /** Formats a time (ms since the Unix epoch) as ISO 8601. Throws if it is outside the range of Date. */
 export const iso = (ms: number) => new Date(ms).toISOString();
 
-/** Converts text to valid Unicode for JSON; null if undefined. */
-export const wellFormed = (text: string | undefined) => text?.toWellFormed() ?? null;
-
 export const orNull = <T>(value: T | undefined): T | null => value ?? null;
 
 type WithNulls<T> = { [K in keyof T]: undefined extends T[K] ? Exclude<T[K], undefined> | null : T[K] };

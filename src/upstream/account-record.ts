@@ -3,6 +3,7 @@ import { type Secret, toToken } from '../kit/secret.ts';
 import { boundText } from '../kit/text.ts';
 import type { AccountLimit, AccountRecord } from '../model/account.ts';
 import type { AccountUsage } from '../model/service.ts';
+import { text } from './wire.ts';
 
 /** The service's value for "no limit". */
 const UNLIMITED = 2 ** 31 - 1;
@@ -42,7 +43,8 @@ const limit = (value: unknown) =>
   typeof value === 'number' && value >= 0 && value !== UNLIMITED && Number.isFinite(value) ? value : undefined;
 
 function word(value: unknown): string | undefined {
-  return typeof value === 'string' && value !== '' ? boundText(value, MAX_TEXT_LENGTH) : undefined;
+  const reported = text(value);
+  return reported && boundText(reported, MAX_TEXT_LENGTH);
 }
 
 function stateOf({ state, active }: Fields): string | undefined {

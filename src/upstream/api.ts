@@ -194,7 +194,7 @@ export function createReader(deps: ReaderDeps): Reader {
     flowControl: (signal, take) =>
       readUnpaged(deps, 'flow_control', '/v2/flowControl', wire.toFlowControlEntry, take, signal),
     async flowControlKey(key, signal) {
-      const encoded = encodeURIComponent(key.toWellFormed());
+      const encoded = encodeURIComponent(key);
       if (/^\.{0,2}$/.test(encoded)) {
         throw new UpstreamError('refused', `a URL cannot contain the segment "${encoded}", even encoded`);
       }

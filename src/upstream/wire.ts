@@ -56,8 +56,11 @@ const MAX_ENCODED_LENGTH = 4096;
 /** Fields of a row that passed its schema; optional fields are unchecked. */
 type Fields = Readonly<Record<string, unknown>>;
 
-/** Returns a text; undefined for other types and for "", which the service writes for unset fields. */
-export const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value : undefined);
+/**
+ * Returns a text; undefined for other types and for "", which the service writes for unset fields. Replaces lone surrogates, which
+ * have no UTF-8 encoding.
+ */
+export const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value.toWellFormed() : undefined);
 
 /** Returns all labels of a message, which a service reports as one field, as a list, or as both. */
 export const labelsIn = ({ label, labels }: Fields): readonly string[] => [
@@ -82,10 +85,10 @@ export const CALLBACK_STATE_WORDS: ReadonlyMap<string, CallbackState> = new Map(
   ['callback_cancelled', 'canceled'],
 ]);
 
-/** Returns the text of an id; undefined for "" and for numbers that have lost precision, which may not be unique. */
+/** Returns the text of an id; undefined for "", and for numbers and texts that cannot be written exactly, which may not be unique. */
 export function idOf(value: unknown): string | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
-  return text(value);
+  return typeof value === 'string' && value.isWellFormed() ? text(value) : undefined;
 }
 
 const callbackInfo = ({ failureCallbackInfo: info }: Fields) => (info ?? {}) as Fields;
@@ -231,7 +234,7 @@ export function toFlowControlEntry(row: unknown, now: number): FlowControlEntry 
   const fields: Fields = row;
   const values = new RowValues(now);
   const entry = {
-    key: boundText(row.flowControlKey, MAX_KEY_LENGTH),
+    key: boundText(row.flowControlKey.toWellFormed(), MAX_KEY_LENGTH),
     waitlistSize: waitlistSizeOf(fields, values),
   };
   const [parallelism, inUse, rate, used, period] = [

@@ -22,10 +22,10 @@ test('a strict parser reads back any label value and any number unchanged', asyn
         const source = createFakeSource([family], { delivery_x: samples }, account);
         const body = await createExposition([source]).render({ scope: 'everything', format, gzip: false });
         const [parsed] = parseExposition(body.toString(), format);
-        // Lone surrogates are replaced; if that makes two series equal, the first sample is kept. -0 becomes 0.
+        // Of two equal series, the first sample is kept. -0 becomes 0.
         const expected = new Map<string, number>();
         for (const { labels, value } of samples) {
-          const key = JSON.stringify([account, labels.first, labels.second].map(text => text.toWellFormed()));
+          const key = JSON.stringify([account, labels.first, labels.second]);
           if (!expected.has(key)) expected.set(key, value === 0 ? 0 : value);
         }
         const actual = parsed?.samples.map(({ labels, value }) => [JSON.stringify(Object.values(labels)), value]);

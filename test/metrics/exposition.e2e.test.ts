@@ -31,7 +31,7 @@ const hostile = [
   ...['\\n', '\\"', '"} 1', '\n# EOF\n', '\r\n', 'x'.repeat(5000)],
 ].flatMap(text => [`<${text}>`, `end${text}`]);
 
-const lone = '<\ud800>';
+const lone = '<\ufffd>';
 const keys = gauge('delivery_keys', 'Says "yes" \\ and\nmore.', ['key']);
 const seen = counter('delivery_seen_total', 'Seen.');
 const wait = histogram('delivery_wait_seconds', 'Waited.');

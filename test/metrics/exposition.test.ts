@@ -22,8 +22,8 @@ function createSources() {
     {
       delivery_waiting: [
         { labels: { key: 'a "b" \\ c\nd' }, value: 1.5 },
-        { labels: { key: '\ud800' }, value: 2 },
-        { labels: { key: '\udc00' }, value: 3 },
+        { labels: { key: '\ufffd' }, value: 2 },
+        { labels: { key: '\ufffd' }, value: 3 },
       ],
       delivery_account_info: [{ labels: { plan: 'pro' }, value: 1 }],
     },

@@ -62,7 +62,7 @@ function createTestAccount(config: ReturnType<typeof configWith>, clock: ReturnT
           [
             { labels: { filter: 'large' }, value: size },
             { labels: { filter: 'payments' }, value: 0 },
-            { labels: { filter: 'odd \ud800' }, value: 0 },
+            { labels: { filter: 'odd \ufffd' }, value: 0 },
           ],
         ],
       ]),

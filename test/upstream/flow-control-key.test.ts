@@ -31,7 +31,7 @@ describe('single flow-control keys', () => {
     const { reader } = createTestClient(service.url, { flowControlKeyPath: path });
     await fc.assert(
       fc.asyncProperty(
-        fc.oneof(fc.constantFrom('', '.', '..', './', '/', '\ud800', '../rotate', '%2e%2e'), fc.string()),
+        fc.oneof(fc.constantFrom('', '.', '..', './', '/', '../rotate', '%2e%2e'), fc.string()),
         async key => {
           await reader.flowControlKey(key, signal()).catch(error => expect(error).toMatchObject({ reason: 'refused' }));
         },

@@ -555,6 +555,15 @@ describe('wire', () => {
     expect(toFlowControlEntry({ flowControlKey: 'a\ud800' })?.key).toBe('a\ufffd');
   });
 
+  it('lone surrogates in texts are replaced, and an id with one is unreadable, because it could equal another id', () => {
+    expect(toDlqEntry({ dlqId: 'x', url: 'a\ud800', labels: ['b\udc00'] })).toMatchObject({
+      url: 'a\ufffd',
+      labels: ['b\ufffd'],
+    });
+    expect(toDlqEntry({ dlqId: 'x\ud800' })).toBeUndefined();
+    expect(toDlqEntry({ dlqId: 'x\ud800', messageId: 'm' })).toMatchObject({ id: 'm', dlqId: undefined });
+  });
+
   it.each([
     [{ Traceparent: ['00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01'] }, true],
     [{ 'Upstash-Forward-Traceparent': '00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01' }, true],

@@ -21,7 +21,7 @@ export const highestSeverity = (notices: readonly Notice[]): string =>
   SEVERITIES[Math.max(0, ...notices.map(({ labels }) => severityRank(labels)))] ?? '';
 
 /** Converts untrusted text to one line without control characters. */
-export const toLine = (text: string) => printable(text.replace(/\s+/g, ' ').toWellFormed());
+export const toLine = (text: string) => printable(text.replace(/\s+/g, ' '));
 
 /** Converts untrusted text to one line of at most `limit` characters. `escaped` replaces each character. */
 export function shortened(text: string, limit: number, escaped: (character: string) => string = same => same): string {

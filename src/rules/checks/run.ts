@@ -25,14 +25,6 @@ export interface CheckResult {
   readonly unknown: readonly Unknown[];
 }
 
-/** Replaces lone surrogates, which texts of the service may contain. */
-const wellFormed = <R extends Finding | Unknown>(result: R): R =>
-  ({
-    ...result,
-    ...('text' in result ? { text: result.text.toWellFormed() } : {}),
-    ...(result.subject === undefined ? {} : { subject: result.subject.toWellFormed() }),
-  }) as R;
-
 /** Runs checks. Of several findings for one kind and subject, only the first is reported. */
 export function runChecks<I>(checks: readonly Check<I>[], input: I): CheckResult[] {
   const found = new Set<string>();
@@ -40,7 +32,7 @@ export function runChecks<I>(checks: readonly Check<I>[], input: I): CheckResult
     const findings: Finding[] = [];
     const unknown: Unknown[] = [];
     for (const each of [check.check(input)].flat()) {
-      const result = wellFormed(typeof each === 'string' ? { text: each } : each);
+      const result = typeof each === 'string' ? { text: each } : each;
       if ('isUnknown' in result) {
         unknown.push(result);
         continue;

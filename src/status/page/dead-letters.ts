@@ -12,7 +12,7 @@ type Entry = Omit<DeadLetters['newestEntries'][number], 'label'>;
 
 /** Returns the path of the page with an account's newest entries, optionally of one kind. */
 export function entriesPath(account: string, root: string, kind?: string): string {
-  const query = kind === undefined ? '' : `?kind=${encodeURIComponent(kind.toWellFormed())}`;
+  const query = kind === undefined ? '' : `?kind=${encodeURIComponent(kind)}`;
   return `${root}${accountPath(account)}/dlq${query}`;
 }
 

@@ -31,9 +31,9 @@ export interface Layout {
   readonly uses?: readonly string[];
 }
 
-export const accountPath = (account: string) => `accounts/${encodeURIComponent(account.toWellFormed())}`;
+export const accountPath = (account: string) => `accounts/${encodeURIComponent(account)}`;
 
-export const runbookPath = (name: string) => `runbooks/${encodeURIComponent(name.toWellFormed())}`;
+export const runbookPath = (name: string) => `runbooks/${encodeURIComponent(name)}`;
 
 function navigation({ root, nav }: { readonly root: string; readonly nav: string }): Html[] {
   return Object.entries(PLACES).map(([place, [path, word]]) => {

@@ -27,7 +27,7 @@ const MORE = [
   '__proto__',
   'constructor',
   'toString',
-  '\u0000\u2066\u202e\u2028\ud800',
+  '\u0000\u2066\u202e\u2028\ufffd',
 ];
 
 const alertOf = (text: string) => ({
