@@ -1,6 +1,6 @@
 import { existsSync } from 'node:fs';
 import { type Browser, chromium } from 'playwright-core';
-import { openAccounts } from '../src/agent/parts.ts';
+import { openAccounts } from '../src/agent/base.ts';
 import { Config } from '../src/config/schema.ts';
 import { startEmulator } from '../src/emulator/server.ts';
 import { Recorder } from '../src/history/recorder.ts';

@@ -1,5 +1,5 @@
 import { setImmediate } from 'node:timers/promises';
-import { openAccounts } from '../src/agent/parts.ts';
+import { openAccounts } from '../src/agent/base.ts';
 import { Config } from '../src/config/schema.ts';
 import { startEmulator } from '../src/emulator/server.ts';
 import { withClosing } from '../src/kit/closing.ts';

@@ -1,4 +1,4 @@
-import { rulesOf, trackingOf } from '../auto-cancel/callbacks.ts';
+import { rulesOf, trackingOf } from '../auto-cancel/tracking.ts';
 import { accountPlan } from '../collectors/index.ts';
 import { type AccountRound, type CollectorsDeps, openCollectors } from '../collectors/open-for-account.ts';
 import type { Config } from '../config/schema.ts';

@@ -2,7 +2,7 @@ import type { AutoCancel } from '../auto-cancel/accounts.ts';
 import type { Source } from '../metrics/family.ts';
 import type { createShownSources } from '../metrics/shown-sources.ts';
 import { failedAccount, type ShownAccount } from '../status/failed-account.ts';
-import type { AgentBase } from './parts.ts';
+import type { AgentBase } from './base.ts';
 import type { Prepared } from './prepared.ts';
 import type { RunningAccount } from './running-account.ts';
 import type { Slot } from './slot.ts';

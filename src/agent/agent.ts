@@ -11,7 +11,7 @@ import { version } from '../kit/version.ts';
 import { createLoops } from '../scheduler/loop.ts';
 import type { Served } from '../status/served.ts';
 import { startHttpServer } from '../status/server.ts';
-import { openBase, type PartsDeps } from './parts.ts';
+import { openBase, type PartsDeps } from './base.ts';
 import { writeAgentUrl } from './peer-key.ts';
 import { createReloading, type Reloading } from './reload.ts';
 import { createServing } from './served.ts';

@@ -10,7 +10,7 @@ import { createInfoSource } from '../status/account-metrics.ts';
 import { createSampling, historyLimits } from '../status/recording.ts';
 import type { Traces } from '../telemetry/traces.ts';
 import { type Account, openAccount } from './account.ts';
-import type { AgentBase } from './parts.ts';
+import type { AgentBase } from './base.ts';
 import type { DesiredAccount, Prepared, Tenant } from './prepared.ts';
 
 export interface RunningDeps {

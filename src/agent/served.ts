@@ -11,7 +11,7 @@ import type { Served, Views } from '../status/served.ts';
 import { createViews } from '../status/views.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
 import type { AgentState } from './agent-state.ts';
-import type { AgentBase } from './parts.ts';
+import type { AgentBase } from './base.ts';
 import type { Supervisor } from './supervisor.ts';
 
 type OwnServed = Omit<Served, 'reload' | 'reloadErrors'>;

@@ -1,6 +1,6 @@
 import { type Backoff, backoffDelay } from '../kit/backoff.ts';
 import { createSession, type Session } from '../replicas/session.ts';
-import { type AgentBase, waitUntilSaved } from './parts.ts';
+import { type AgentBase, waitUntilSaved } from './base.ts';
 import type { Prepared, Tenant } from './prepared.ts';
 
 export interface SlotFailure {

@@ -11,7 +11,7 @@ import { startStaggered } from '../scheduler/start-staggered.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
 import { Traces } from '../telemetry/traces.ts';
 import { type AgentState, createAgentState } from './agent-state.ts';
-import { type AgentBase, waitUntilSaved } from './parts.ts';
+import { type AgentBase, waitUntilSaved } from './base.ts';
 import { dispatchersOf, type Prepared, prepare, type Tenant } from './prepared.ts';
 import { type PreparedPart, type ProcessPart, prepareParts } from './process-parts.ts';
 import { RunningAccount } from './running-account.ts';

@@ -16,13 +16,13 @@ import type { Priority, Reader, Writer } from '../upstream/api.ts';
 import { type AccountAutoCancel, createAutoCancel } from './account.ts';
 import { LEASE_MARGIN } from './attempt.ts';
 import { type Brake, createBrake, pauseAutoCancel, resumeAutoCancel, stopLines } from './brake.ts';
-import { type CallbackSource, walkViewOf } from './callbacks.ts';
 import { mayExist } from './context.ts';
 import { modeOf } from './evaluate.ts';
 import type { Explanation } from './explain.ts';
 import { newestLines, readJournal } from './journal.ts';
 import { type AutoCancelOptions, accountMayAct } from './options.ts';
 import { createOrders, orderApproval, resultOf } from './orders.ts';
+import { type CallbackSource, walkViewOf } from './tracking.ts';
 
 export type AutoCancel = NonNullable<ReturnType<AutoCancelAccounts['view']>>;
 

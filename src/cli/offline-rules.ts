@@ -1,6 +1,6 @@
-import { trackingOf } from '../auto-cancel/callbacks.ts';
 import { evaluate } from '../auto-cancel/evaluate.ts';
-import { createTracker } from '../collectors/dlq/callbacks.ts';
+import { trackingOf } from '../auto-cancel/tracking.ts';
+import { createTracker } from '../collectors/dlq/callback-tracker.ts';
 import { ConfigError } from '../config/load.ts';
 import type { RuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';

@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import { openBase } from '../agent/parts.ts';
+import { openBase } from '../agent/base.ts';
 import { createServing } from '../agent/served.ts';
 import { Supervisor } from '../agent/supervisor.ts';
 import type { LoadedConfig } from '../config/load.ts';

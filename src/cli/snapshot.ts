@@ -1,5 +1,5 @@
 import { Command, Option } from 'commander';
-import type { PartsDeps } from '../agent/parts.ts';
+import type { PartsDeps } from '../agent/base.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { withClosing } from '../kit/closing.ts';
 import { escapedJson, printable, printableJson } from '../kit/text.ts';

@@ -95,7 +95,7 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
 export { accountPlan, createAccountPlan, type PlanFacts, retentionOf } from './account-plan.ts';
 export { OTHER } from './cap.ts';
 export { type Cadence, type Collector, withAbsence, withReader } from './collector.ts';
-export type { CallbackTracking } from './dlq/callbacks.ts';
+export type { CallbackTracking } from './dlq/callback-tracker.ts';
 export type { DeadLetter } from './dlq/ends.ts';
 export { type DlqFacts, type SelectionFacts, shownFilters } from './dlq/facts.ts';
 export { breakdownFamilies, dlqFamilies, filterFamilies } from './dlq/families.ts';

@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { openBase } from '../../src/agent/parts.ts';
+import { openBase } from '../../src/agent/base.ts';
 import { Supervisor } from '../../src/agent/supervisor.ts';
 import { createClosing } from '../../src/kit/closing.ts';
 import { StoreError } from '../../src/store/errors.ts';

@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
-import { trackingOf } from '../../src/auto-cancel/callbacks.ts';
 import { allowedGap, type CallbackEvidence, evaluate, walkEvery } from '../../src/auto-cancel/evaluate.ts';
 import { type DetectionRule, detectionRule } from '../../src/auto-cancel/options.ts';
+import { trackingOf } from '../../src/auto-cancel/tracking.ts';
 import { selectsEntry } from '../../src/model/entry-conditions.ts';
 import type { DlqEntry } from '../../src/model/message.ts';
 

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readJournal } from '../../src/auto-cancel/journal.ts';
 import { emptyJournal, foldEntry } from '../../src/auto-cancel/journal-state.ts';
-import { createTracker } from '../../src/collectors/dlq/callbacks.ts';
+import { createTracker } from '../../src/collectors/dlq/callback-tracker.ts';
 import type { WireCallbackState } from '../../src/emulator/failure-callback.ts';
 import { type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
 import type { JournalEntry } from '../../src/model/journal.ts';

@@ -5,7 +5,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Account, type AccountDeps, openAccount } from '../../src/agent/account.ts';
 import type { AccountSettings } from '../../src/agent/account-client.ts';
-import type { AgentBase } from '../../src/agent/parts.ts';
+import type { AgentBase } from '../../src/agent/base.ts';
 import { Supervisor } from '../../src/agent/supervisor.ts';
 import type { Config } from '../../src/config/schema.ts';
 import { createSecretValues } from '../../src/config/secrets.ts';

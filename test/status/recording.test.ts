@@ -1,7 +1,7 @@
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import type { Account } from '../../src/agent/account.ts';
-import { openBase } from '../../src/agent/parts.ts';
+import { openBase } from '../../src/agent/base.ts';
 import type { RunningAccount } from '../../src/agent/running-account.ts';
 import { createServing } from '../../src/agent/served.ts';
 import { Supervisor } from '../../src/agent/supervisor.ts';

@@ -1,5 +1,5 @@
 /** Records the problems on the page, minute by minute, while the demo plays a scenario in simulated time. */
-import { openBase } from '../../src/agent/parts.ts';
+import { openBase } from '../../src/agent/base.ts';
 import { createServing } from '../../src/agent/served.ts';
 import { Supervisor } from '../../src/agent/supervisor.ts';
 import { DEMO_EVENTS, DEMO_SEED, demoSettings, demoSpeed } from '../../src/cli/demo-settings.ts';

@@ -5,7 +5,7 @@
 import { DatabaseSync } from 'node:sqlite';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type AgentCore, openCore } from '../../src/agent/agent.ts';
-import { createTracker } from '../../src/collectors/dlq/callbacks.ts';
+import { createTracker } from '../../src/collectors/dlq/callback-tracker.ts';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { toDlqEntry } from '../../src/upstream/wire.ts';
 import { emulateEmpty } from './emulate.ts';

@@ -3,7 +3,7 @@
  * clock.
  */
 import { type AutoCancel, AutoCancelAccounts } from '../../src/auto-cancel/accounts.ts';
-import { rulesOf, trackingOf } from '../../src/auto-cancel/callbacks.ts';
+import { rulesOf, trackingOf } from '../../src/auto-cancel/tracking.ts';
 import { createDlq } from '../../src/collectors/dlq/dlq.ts';
 import { type DlqFacts, withReader } from '../../src/collectors/index.ts';
 import type { Config } from '../../src/config/schema.ts';

@@ -1,7 +1,7 @@
 /** Creates a supervisor with a manual clock and an in-memory service. */
 import { Dispatcher } from 'undici';
 import { openAccount } from '../../src/agent/account.ts';
-import { type AgentBase, openBase, type PartsDeps } from '../../src/agent/parts.ts';
+import { type AgentBase, openBase, type PartsDeps } from '../../src/agent/base.ts';
 import { Supervisor } from '../../src/agent/supervisor.ts';
 import type { LoadedConfig } from '../../src/config/load.ts';
 import { createClosing } from '../../src/kit/closing.ts';

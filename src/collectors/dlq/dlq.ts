@@ -8,7 +8,7 @@ import { type Collector, defineKind, type Observation, type ObserveContext, type
 import { NO_ROUTES, type Routes } from '../routes.ts';
 import { AGENT_TIME, type ServiceTime } from '../service-time.ts';
 import { DIMENSIONS, type Dimension } from './aggregate.ts';
-import type { CallbackTracking, TrackerOptions } from './callbacks.ts';
+import type { CallbackTracking, TrackerOptions } from './callback-tracker.ts';
 import { chooseKinds, chooseValues, type DlqFacts, toFacts } from './facts.ts';
 import { dlqFamilies } from './families.ts';
 import { type DlqMemory, drainDlqChanges, restoreDlqMemory, selectionKey } from './memory.ts';

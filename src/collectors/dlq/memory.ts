@@ -5,7 +5,7 @@ import type { Members } from '../cap.ts';
 import type { ImplausibleResponse } from '../collector.ts';
 import type { Routes } from '../routes.ts';
 import type { Breakdown, Dimension } from './aggregate.ts';
-import { type CallbackTracker, createTracker, isTrackerRow, type TrackerOptions } from './callbacks.ts';
+import { type CallbackTracker, createTracker, isTrackerRow, type TrackerOptions } from './callback-tracker.ts';
 import { createEnteredLog } from './entered-log.ts';
 import { createEnteredHosts, isHostRow } from './hosts.ts';
 import { createKindHistory, isKindRow, type KindHistory } from './kind-history.ts';

@@ -1,7 +1,7 @@
 import type { DlqEntry } from '../../model/message.ts';
 import { ImplausibleResponse, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
 import { MAX_LAST } from './aggregate.ts';
-import type { CallbackWalk } from './callbacks.ts';
+import type { CallbackWalk } from './callback-tracker.ts';
 import type { DlqMemory } from './memory.ts';
 import {
   asFailure,

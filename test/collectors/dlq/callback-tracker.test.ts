@@ -6,7 +6,7 @@ import {
   isTrackerRow,
   MAX_SIGHTINGS,
   type TrackerOptions,
-} from '../../../src/collectors/dlq/callbacks.ts';
+} from '../../../src/collectors/dlq/callback-tracker.ts';
 import { hash64 } from '../../../src/kit/hash.ts';
 import type { CallbackState, DlqEntry } from '../../../src/model/message.ts';
 import { toDlqEntry } from '../../../src/upstream/wire.ts';
