@@ -1,5 +1,5 @@
 import { enabledRounds } from '../collectors/index.ts';
-import type { Config } from '../config/schema.ts';
+import type { AccountSettings } from '../config/schema.ts';
 import type { SecretValues } from '../config/secrets.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Histogram } from '../kit/counter.ts';
@@ -24,8 +24,6 @@ import { createWriter } from '../upstream/writer.ts';
 import type { StoredAccount } from './account-rows.ts';
 
 const KNOWN = knownRequests(ENDPOINTS, REQUEST_OUTCOMES);
-
-export type AccountSettings = Config['accounts'][number];
 
 export interface ClientDeps {
   readonly env: Readonly<Record<string, string | undefined>>;

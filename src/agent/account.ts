@@ -1,7 +1,7 @@
 import { rulesOf, trackingOf } from '../auto-cancel/tracking.ts';
 import { accountPlan } from '../collectors/index.ts';
 import { type AccountRound, type CollectorsDeps, openCollectors } from '../collectors/open-for-account.ts';
-import type { Config } from '../config/schema.ts';
+import type { AccountSettings, Config } from '../config/schema.ts';
 import { Recorder } from '../history/recorder.ts';
 import type { AccountMeter } from '../metrics/own.ts';
 import type { AccountLimits } from '../model/account.ts';
@@ -9,7 +9,7 @@ import { accountStatus, type CollectorState, type Inherited } from '../scheduler
 import { createLoops, type Loops } from '../scheduler/loop.ts';
 import { createAccountSource } from '../status/account-metrics.ts';
 import type { Budget } from '../upstream/budget.ts';
-import { type AccountSettings, type ClientDeps, createAccountClient } from './account-client.ts';
+import { type ClientDeps, createAccountClient } from './account-client.ts';
 import { createUpkeep, openAccountRows } from './account-rows.ts';
 
 export interface AccountDeps extends ClientDeps, CollectorsDeps {

@@ -2,14 +2,12 @@ import type { Dispatcher } from 'undici';
 import { rulesOf, trackingOf } from '../auto-cancel/tracking.ts';
 import { schedulesOf } from '../collectors/index.ts';
 import type { LoadedConfig } from '../config/load.ts';
-import type { Config } from '../config/schema.ts';
+import type { AccountSettings, Config } from '../config/schema.ts';
 import { identityOf } from '../kit/identity.ts';
 import type { Family } from '../metrics/family.ts';
 import { accountInfoFamily } from '../metrics/own.ts';
 import { tracesMessages } from '../telemetry/traces.ts';
-import type { AccountSettings } from './account-client.ts';
 import type { AgentBase } from './base.ts';
-
 export interface DesiredAccount {
   readonly settings: AccountSettings;
   /** Hash of all settings that affect polling, including secrets. */

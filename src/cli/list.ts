@@ -1,9 +1,9 @@
 import { Command, Option } from 'commander';
 import type { Account } from '../agent/account.ts';
-import type { AccountSettings } from '../agent/account-client.ts';
 import { kindOf } from '../collectors/dlq/kinds.ts';
 import { createRoutes } from '../collectors/routes.ts';
 import type { LoadedConfig } from '../config/load.ts';
+import type { AccountSettings } from '../config/schema.ts';
 import {
   dlqList,
   eventList,

@@ -1,8 +1,8 @@
 import { Command } from 'commander';
 import type { Account } from '../agent/account.ts';
-import type { AccountSettings } from '../agent/account-client.ts';
 import type { PartsDeps } from '../agent/base.ts';
 import type { LoadedConfig } from '../config/load.ts';
+import type { AccountSettings } from '../config/schema.ts';
 import { withClosing } from '../kit/closing.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { printable } from '../kit/text.ts';

@@ -1,8 +1,8 @@
 import type { Command } from 'commander';
 import type { Account } from '../agent/account.ts';
-import type { AccountSettings } from '../agent/account-client.ts';
 import { openAccounts, type PartsDeps } from '../agent/base.ts';
 import { type LoadedConfig, loadConfig } from '../config/load.ts';
+import type { AccountSettings } from '../config/schema.ts';
 import { systemClock } from '../kit/clock.ts';
 import { type Closing, withClosing } from '../kit/closing.ts';
 import { printable, someOf } from '../kit/text.ts';

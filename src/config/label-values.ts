@@ -8,14 +8,12 @@ import {
 } from '../collectors/index.ts';
 import { createGlob } from '../kit/glob.ts';
 import { OBJECTIVES } from '../metrics/objectives.ts';
-import type { Config } from './schema.ts';
-
-type Account = Config['accounts'][number];
+import type { AccountSettings, Config } from './schema.ts';
 
 const OTHER = '__other__';
 const unique = (all: readonly string[]) => [...new Set(all)];
 
-function showsKey(account: Account, key: string): boolean {
+function showsKey(account: AccountSettings, key: string): boolean {
   const { include, exclude, watch } = account.collect.flowControl;
   const isAny = (globs: readonly string[]) => globs.some(glob => createGlob(glob)(key));
   return key === OTHER || watch.includes(key) || ((include.length === 0 || isAny(include)) && !isAny(exclude));
@@ -25,7 +23,7 @@ const isOf = (families: Readonly<Record<string, { readonly name: string }>>, fam
   Object.values(families).some(({ name }) => name === family);
 const isOfSchedules = (family: string) => isOf(scheduleFamilies, family);
 
-const namesOfSchedules = (schedules: Config['schedules'], accounts: readonly Account[]) =>
+const namesOfSchedules = (schedules: Config['schedules'], accounts: readonly AccountSettings[]) =>
   accounts.flatMap(account => schedulesOf(schedules, account.name).map(({ name }) => name));
 
 /** Returns the values that a label may have in these accounts; undefined if any value is possible. */
@@ -33,7 +31,7 @@ function valuesOf(
   family: string,
   label: string,
   { autoCancel, schedules }: Config,
-  accounts: readonly Account[],
+  accounts: readonly AccountSettings[],
 ): readonly string[] | undefined {
   const closed = LABEL_VALUES.get(family)?.[label];
   if (closed) return closed;
@@ -56,7 +54,11 @@ function valuesOf(
 }
 
 /** Returns why these accounts never have a series of the family, or undefined. */
-export function neverShown(family: string, { schedules }: Config, accounts: readonly Account[]): string | undefined {
+export function neverShown(
+  family: string,
+  { schedules }: Config,
+  accounts: readonly AccountSettings[],
+): string | undefined {
   const [dimension] = Object.entries(breakdownFamilies).find(([, { name }]) => name === family) ?? [];
   if (
     dimension !== undefined &&
@@ -78,7 +80,7 @@ export function neverIs(
   label: string,
   value: string,
   config: Config,
-  accounts: readonly Account[],
+  accounts: readonly AccountSettings[],
 ): string | undefined {
   if (label === 'flow_control_key' && !accounts.some(account => showsKey(account, value))) {
     return `${value} is not shown: collect.flowControl.include and exclude filter it out`;

@@ -90,6 +90,7 @@ export const Config = z.preprocess(wellFormed, ConfigInput).transform((config, c
 });
 
 export type Config = z.output<typeof Config>;
+export type AccountSettings = Config['accounts'][number];
 
 function bare(field: z.core.$ZodType): z.core.$ZodType {
   return field instanceof z.ZodDefault || field instanceof z.ZodPrefault ? bare(field.unwrap()) : field;

@@ -9,10 +9,8 @@ import { urlError, urlWarning } from '../store/options.ts';
 import { addressesOf, proxyError } from '../upstream/options.ts';
 import { checkEnvironment } from './environment.ts';
 import type { Path, Reporter } from './errors.ts';
-import type { Config } from './schema.ts';
+import type { AccountSettings, Config } from './schema.ts';
 import { readText, tryRead } from './text-file.ts';
-
-type Account = Config['accounts'][number];
 
 /** Maximum size of a secret's file (bytes). */
 const MAX_FILE_BYTES = 65_536;
@@ -47,7 +45,7 @@ export interface SecretUse {
   readonly isOptional?: boolean;
 }
 
-function secretsOfAccount(config: Config, account: Account, index: number): SecretUse[] {
+function secretsOfAccount(config: Config, account: AccountSettings, index: number): SecretUse[] {
   const at = (...keys: string[]) => ['accounts', index, ...keys];
   const { name, token, actionToken, management } = account;
   const uses: SecretUse[] = [{ path: at('token'), setting: token, what: 'token' }];
@@ -216,7 +214,7 @@ function identities(setting: SecretSetting, env: Env | undefined): string[] {
 
 /** Reports accounts that are configured twice: their messages would be counted twice, and their callbacks cancelled twice. */
 export function checkTwins(config: Config, env: Env | undefined, report: Reporter): void {
-  const first = new Map<string, Account>();
+  const first = new Map<string, AccountSettings>();
   for (const [index, account] of config.accounts.entries()) {
     const addresses = [...new Set(Object.values(addressesOf(account)).map(normal))];
     const tokens = [account.token, account.actionToken ?? account.token].flatMap(token => identities(token, env));

@@ -6,9 +6,8 @@ import { isLoopback } from '../kit/http-url.ts';
 import { maxForReading } from '../upstream/options.ts';
 import { pausingNames } from './alerts.ts';
 import { checkNames, type Path, type Reporter } from './errors.ts';
-import type { Config } from './schema.ts';
+import type { AccountSettings, Config } from './schema.ts';
 
-type Account = Config['accounts'][number];
 type Rule = Config['autoCancel']['rules'][number];
 
 type At = (...keys: PropertyKey[]) => Path;
@@ -138,7 +137,7 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, re
 }
 
 /** Warns of base URLs that already end in the path prefix of the API. */
-function checkBaseUrls({ baseUrl, regionalBaseUrl, management }: Account, path: Path, report: Reporter): void {
+function checkBaseUrls({ baseUrl, regionalBaseUrl, management }: AccountSettings, path: Path, report: Reporter): void {
   const urls = [
     [['baseUrl'], baseUrl, '/v2'],
     [['regionalBaseUrl'], regionalBaseUrl, '/v2'],
@@ -188,14 +187,14 @@ function checkObjectives({ objectives, accounts }: Config, report: Reporter): vo
 }
 
 /** Returns the minimum number of requests per day: rounds find nothing new, and each list has one page. */
-function minRequestsPerDay({ collect }: Pick<Account, 'collect'>): number {
+function minRequestsPerDay({ collect }: Pick<AccountSettings, 'collect'>): number {
   return [...enabledRounds(collect).values()]
     .flatMap(rounds => Object.values(rounds))
     .reduce((sum, { every, requests }) => sum + (DAY / every) * requests, 0);
 }
 
 /** Returns a warning if the budget is below the minimum number of requests. */
-function overBudget(account: Account): string | undefined {
+function overBudget(account: AccountSettings): string | undefined {
   const { budget } = account;
   const most = Math.floor(Math.min(maxForReading(budget), (budget.requestsPerSecond * DAY) / 1000));
   const least = Math.ceil(minRequestsPerDay(account));
@@ -204,7 +203,7 @@ function overBudget(account: Account): string | undefined {
 }
 
 /** Compares the budget with the limits of the account's plan. */
-function checkPlan({ name, budget, limits, ...account }: Account, path: Path, report: Reporter): void {
+function checkPlan({ name, budget, limits, ...account }: AccountSettings, path: Path, report: Reporter): void {
   const { requests_per_day: perDay, requests_per_second: perSecond } = limits;
   const least = Math.ceil(minRequestsPerDay(account));
   if (perDay !== undefined && least > perDay) {

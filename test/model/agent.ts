@@ -4,10 +4,9 @@
  */
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { type Account, type AccountDeps, openAccount } from '../../src/agent/account.ts';
-import type { AccountSettings } from '../../src/agent/account-client.ts';
 import type { AgentBase } from '../../src/agent/base.ts';
 import { Supervisor } from '../../src/agent/supervisor.ts';
-import type { Config } from '../../src/config/schema.ts';
+import type { AccountSettings, Config } from '../../src/config/schema.ts';
 import { createSecretValues } from '../../src/config/secrets.ts';
 import type { Clock } from '../../src/kit/clock.ts';
 import type { Tracer } from '../../src/kit/tracer.ts';

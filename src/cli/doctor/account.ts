@@ -1,5 +1,6 @@
 import type { Dispatcher } from 'undici';
-import { type AccountSettings, type ClientDeps, openQuietReader } from '../../agent/account-client.ts';
+import { type ClientDeps, openQuietReader } from '../../agent/account-client.ts';
+import type { AccountSettings } from '../../config/schema.ts';
 import { MAX_CLOCK_SKEW, withDeadline } from '../../kit/clock.ts';
 import { nameOf } from '../../kit/secret.ts';
 import { proveEntries } from '../../lookup/proof.ts';

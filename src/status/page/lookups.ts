@@ -16,7 +16,7 @@ import { type Column, capital, name, table } from './tile.ts';
 /** Pages of look-ups. They have no live sections, because each update would be another look-up. */
 
 /** The result or error of a look-up, with the current view of the account. */
-export interface Shown<T> {
+export interface LookupResult<T> {
   readonly found: T | RequestError;
   readonly view: AccountView;
 }
@@ -33,7 +33,7 @@ function page(title: string, context: PageContext, links: readonly Html[], body:
   return layout({ title, context, nav: 'overview', body: html`${back}\n${body}` });
 }
 
-function freshness({ found }: Shown<{ readonly now: string }>, { now }: PageContext): Html {
+function freshness({ found }: LookupResult<{ readonly now: string }>, { now }: PageContext): Html {
   if (!(found instanceof RequestError)) return html`read from the service ${ago(found.now, now)}`;
   return found.status === 404 ? html`not found` : html`not read from the service`;
 }
@@ -69,7 +69,7 @@ interface ListTexts {
 }
 
 function listPage<T extends DlqLookup | EventLookup>(
-  shown: Shown<T>,
+  shown: LookupResult<T>,
   context: PageContext,
   { title, heading, filters, none }: ListTexts,
   rowsOf: (found: T) => Html,
@@ -94,7 +94,7 @@ ${isFailed && failureNote(found)}${notes.map(note => html`<p class="note">${capi
   return page(title, context, [accountBack(view.account, context)], body);
 }
 
-export function entriesPage(shown: Shown<DlqLookup>, filters: ShownFilters, context: PageContext): Html {
+export function entriesPage(shown: LookupResult<DlqLookup>, filters: ShownFilters, context: PageContext): Html {
   const { account, deadLetters } = shown.view;
   const { kind: id, ...others } = filters;
   const kind = deadLetters.kinds.largest.find(each => each.id === id);
@@ -130,7 +130,7 @@ const LOOKS = new Map([
 const stateWord = (state: string) =>
   html`<span class="state ${LOOKS.get(state) ?? 'unknown'}">${state.replaceAll('_', ' ')}</span>`;
 
-export function eventsPage(shown: Shown<EventLookup>, filters: ShownFilters, context: PageContext): Html {
+export function eventsPage(shown: LookupResult<EventLookup>, filters: ShownFilters, context: PageContext): Html {
   const { account } = shown.view;
   const columns: Column<EventLookup['rows'][number]>[] = [
     { head: 'message', cell: row => html`<span class="mono">${messageLink(account, row.messageId, context)}</span>` },
@@ -178,7 +178,7 @@ ${properties({ ...fields, dlqId, method, api, callerIp, failureCallbackUrl, maxR
 ${callback && html`<h2>Failure callback</h2>\n${timeline('Events of the failure callback', callback.events)}`}`;
 }
 
-export function messagePage(shown: Shown<MessageLookup>, id: string, context: PageContext): Html {
+export function messagePage(shown: LookupResult<MessageLookup>, id: string, context: PageContext): Html {
   const { found, view } = shown;
   const { account } = view;
   const isFailed = found instanceof RequestError;

@@ -7,7 +7,7 @@ import { INVALID_ID } from '../endpoints.ts';
 import { RequestError } from '../lookups.ts';
 import type { Html } from '../page/html.ts';
 import type { PageContext } from '../page/layout.ts';
-import { entriesPage, eventsPage, messagePage, ROWS, type Shown } from '../page/lookups.ts';
+import { entriesPage, eventsPage, type LookupResult, messagePage, ROWS } from '../page/lookups.ts';
 import type { Served } from '../served.ts';
 import { validQuery } from './query.ts';
 
@@ -31,7 +31,7 @@ export function addLookupPages(pages: Pages, served: Served): void {
   function add<T>(
     path: string,
     find: (request: PathRequest, client: AbortSignal) => Promise<T>,
-    render: (shown: Shown<T>, request: PathRequest, context: PageContext) => Html,
+    render: (shown: LookupResult<T>, request: PathRequest, context: PageContext) => Html,
   ): void {
     pages.add(`/accounts/:name/${path}`, async (request, response) => {
       const { name } = request.params;
