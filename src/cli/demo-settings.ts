@@ -7,6 +7,7 @@ const SPEEDS: ReadonlyMap<string, number> = new Map([
   ['dlq-growth', 60],
   ['stuck-callback', 900],
   ['flow-control-pileup', 30],
+  ['redeliveries', 60],
   ['log-lag', 10],
   ['rate-limited', 10],
   ['schedule-missed', 10],

@@ -103,3 +103,4 @@ export { type EventsFacts, eventFamilies, eventTotals } from './events/families.
 export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-options.ts';
 export { type ScheduleFacts, scheduleFamilies } from './events/schedules.ts';
 export type { FlowControlFacts, TrackedKey } from './flow-control/flow-control.ts';
+export type { KeyLimits, LimitChange } from './flow-control/limits.ts';

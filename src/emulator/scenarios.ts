@@ -25,6 +25,8 @@ export interface Scenario {
   readonly isTidy?: boolean;
   takesMs?(usual: number, elapsedMs: number): number;
   stuck?(elapsedMs: number): number;
+  /** Share of attempts whose result is lost, so that the message is delivered again. */
+  readonly redelivered?: number;
   /** Mean time between failed workflow runs; default 12 minutes. */
   readonly runFailsEveryMs?: number;
   /** Returns the time up to which events are listed at `now`. Both times count from the emulator's start. Never decreases. */
@@ -96,6 +98,12 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     // The emulator starts an hour after the workload, at the start of the slow hours.
     dialect: { flowControlFields: 'all' },
     takesMs: (usual, elapsedMs) => ((elapsedMs + HOUR_MS) % (4 * HOUR_MS) >= 2 * HOUR_MS ? 2 * usual : usual),
+  },
+  redeliveries: {
+    description: 'the results of two attempts in a hundred are lost, and the messages are delivered again',
+    fires: ['DeliveryMessagesRedelivered'],
+    ...HEALTHY,
+    redelivered: 0.02,
   },
   'log-lag': {
     description:

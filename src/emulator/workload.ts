@@ -155,7 +155,7 @@ const errorOf = (status: number) =>
  * FAILED message becomes a dead letter in the same millisecond.
  */
 function createDelivery(
-  { seed, log, dlq }: WorkloadParts,
+  { seed, log, dlq, scenario: { redelivered = 0 } }: WorkloadParts,
   random: Random,
   agenda: Agenda,
   { flow, queues, schedules }: { flow: FlowControl; queues: FlowControl; schedules: EmulatedSchedules },
@@ -197,9 +197,12 @@ function createDelivery(
   function attempt(message: EmulatedMessage, destination: Destination, doomed: boolean, retried: number): void {
     const enter = () => {
       record(message, 'active');
+      // Do not draw in other scenarios, which would change them.
+      const isLost = redelivered > 0 && random.chance(redelivered);
       const fails = doomed || random.chance(destination.flaky);
       agenda.at(agenda.now + random.exponential(takesMs(destination.takesMs)), () => {
-        if (fails) afterError(message, destination, doomed, retried);
+        if (isLost) attempt(message, destination, doomed, retried);
+        else if (fails) afterError(message, destination, doomed, retried);
         else record(message, 'delivered', { responseStatus: 200 });
         // Release the slot after logging the outcome, so that the log never shows more deliveries than the parallelism allows.
         flow.leave(message.fields);

@@ -49,6 +49,9 @@ export const DESTINATION = {
   messages: { fewest: 5, over: DAY },
 } as const;
 
+/** Limit for the share of attempts that are redeliveries. The service delivers at least once, so single ones are normal. */
+export const REDELIVERED = 0.001;
+
 /** An increase must exceed `share` times the earlier number; this limit is at least `fewest` and at most `many`. */
 export interface Growth {
   readonly share: number;

@@ -110,6 +110,9 @@ export interface DlqEntry extends ListedRow {
 /** Limits of a flow-control key that an operator can pin. */
 export const PINNABLE = ['parallelism', 'rate'] as const;
 
+export const KEY_LIMITS = ['parallelism', 'rate', 'period'] as const;
+export type KeyLimit = (typeof KEY_LIMITS)[number];
+
 /** One flow-control key. Unreported fields are undefined. */
 export interface FlowControlEntry extends ListedRow {
   readonly key: string;

@@ -40,6 +40,7 @@ export function lastHourOf({ shown: { events: shown }, events, changes }: CheckI
   );
   const overdue = changes.rise(eventFamilies.overdue.name, shown.committed.log.overdue, HOUR);
   if (!delivered || !failed || !cancelled || !overdue) return null;
+  const redelivered = changes.rise(eventFamilies.redelivered.name, events.redelivered, HOUR);
   // A cancelled message counts neither as delivered nor as failed.
   const tried = delivered.by + failed.by;
   return {
@@ -48,6 +49,7 @@ export function lastHourOf({ shown: { events: shown }, events, changes }: CheckI
     failed: failed.by,
     cancelled: cancelled.by,
     overdue: overdue.by,
+    redelivered: orNull(redelivered?.by),
     deliveredRatio: tried === 0 ? null : delivered.by / tried,
   };
 }
@@ -87,6 +89,7 @@ export function eventsView(facts: CheckInput): Events {
     lastHour: hour && committed ? { ...hour, timeToDeliver: timeToDeliver(committed, facts.changes) } : null,
     objectives: { delivered, onTime, onTimeWithinSeconds: onTimeWithin / 1000 },
     overdue: committed?.log.overdue ?? 0,
+    redelivered: facts.events?.redelivered ?? 0,
     inFlight: orNull(gauges?.inFlight),
     oldestInFlight: isoTime(gauges?.oldestInFlight),
     newest: isoTime(gauges?.newest),

@@ -1,9 +1,9 @@
 import { secondsToDrain, type TrackedKey } from '../collectors/flow-control/flow-control.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import type { CheckInput } from '../rules/checks/account.ts';
-import { waitlistOf } from '../rules/checks/flow-control.ts';
+import { lastChanges, waitlistOf } from '../rules/checks/flow-control.ts';
 import type { AccountView } from './api/account.ts';
-import { isoTime, orNull, sum } from './values.ts';
+import { iso, isoTime, orNull, sum } from './values.ts';
 
 type FlowControl = AccountView['flowControl'];
 type Row = FlowControl['rows'][number];
@@ -37,10 +37,12 @@ export function waitingOf({ shown: { flow_control: read } }: CheckInput): number
 
 export function flowControlView(input: CheckInput): FlowControl {
   const { enabled, data } = input.dataOf('flow_control');
-  const { keys, beyondCap = 0, beyondCapWaiting = 0 } = input.shown.flow_control?.now ?? {};
+  const { now, committed } = input.shown.flow_control ?? {};
+  const { keys, beyondCap = 0, beyondCapWaiting = 0 } = now ?? {};
   function row(entry: TrackedKey): Row {
     const { key, waitlistSize: waiting } = entry;
     const change = input.changes.change(waitlistOf(key), waiting, PACE_OVER);
+    const [last] = lastChanges(committed?.limits.get(key));
     return {
       key,
       waiting: orNull(waiting),
@@ -55,6 +57,7 @@ export function flowControlView(input: CheckInput): FlowControl {
       ratePeriodSeconds: orNull(entry.ratePeriodSeconds),
       paused: orNull(entry.paused),
       pinned: entry.pinned === undefined ? null : [...entry.pinned],
+      lastChange: last ? { limit: last.limit, from: last.from, to: last.to, at: iso(last.at) } : null,
       saturation: saturation(entry),
     };
   }

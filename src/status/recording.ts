@@ -33,6 +33,7 @@ export const recorded: readonly Recorded[] = [
   { family: dlqFamilies.suspected },
   { family: eventFamilies.total },
   { family: eventFamilies.finished },
+  { family: eventFamilies.redelivered },
   { family: eventFamilies.overdue },
   { family: eventFamilies.inFlight },
   { family: eventFamilies.oldestInFlight },

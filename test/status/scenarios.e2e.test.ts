@@ -54,6 +54,16 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       ],
     },
   },
+  redeliveries: {
+    minutes: 50,
+    problems: {
+      // Redeliveries are counted half an hour later.
+      'warning messages_redelivered': [
+        48,
+        /^\d+ redeliveries were counted in \d+ min( \d+ s)?, with at most [\d,]+ delivery attempts an hour: destinations receive messages twice\.$/,
+      ],
+    },
+  },
   'log-lag': {
     minutes: 16,
     problems: {

@@ -132,7 +132,7 @@ describe('last hour of messages', () => {
     log.timeToDeliver.counts[BUCKET_BOUNDS.timeToDeliver.indexOf(Number(le) as 1)] = count;
   }
   log.timeToDeliver.counts[BUCKET_BOUNDS.timeToDeliver.length] = 1;
-  const destinations = new Map(Object.entries({ a: tally(70, 10, 5), b: tally(60, 2, 0) }));
+  const destinations = new Map(Object.entries({ a: { ...tally(70, 10, 5), redelivered: 6 }, b: tally(60, 2, 0) }));
   const now = complete(eventsFacts({ destinations, log: { ...log, overdue: 3 } }));
   const finished = 'delivery_messages_finished_total';
   const bucket = 'delivery_message_time_to_deliver_seconds_bucket';
@@ -140,6 +140,7 @@ describe('last hour of messages', () => {
     [`${finished}{outcome="delivered"}`]: [[30, 40]],
     [`${finished}{outcome="failed"}`]: [[30, 2]],
     [`${finished}{outcome="cancelled"}`]: [[30, 5]],
+    delivery_messages_redelivered_total: [[30, 4]],
     delivery_messages_overdue_total: [[30, 1]],
     [`${bucket}{le="1.0"}`]: [[30, 10]],
     [`${bucket}{le="5.0"}`]: [[30, 38]],
@@ -154,6 +155,7 @@ describe('last hour of messages', () => {
       failed: 10,
       cancelled: 0,
       overdue: 2,
+      redelivered: 2,
       deliveredRatio: 0.9,
       timeToDeliver: [
         { quantile: 0.5, atMostSeconds: 1 },

@@ -2,6 +2,7 @@ import { createDestinationTally, createLogTally } from '../../src/collectors/eve
 import type {
   DlqFacts,
   EventsFacts,
+  KeyLimits,
   PlanFacts,
   ScheduleFacts,
   SelectionFacts,
@@ -163,6 +164,7 @@ export function calmAccount() {
     dlq,
     events,
     keys,
+    limits: new Map<string, KeyLimits>(),
     plan,
     meter,
     budgetRemaining: 150_000 as number | undefined,
@@ -178,7 +180,7 @@ export function checkedAccountOf(
   account: CalmAccount,
   { autoCancel, recent }: Pick<CheckedAccount, 'autoCancel' | 'recent'>,
 ): CheckedAccount {
-  const { collectors, dlq, events, keys, plan, ...rest } = account;
+  const { collectors, dlq, events, keys, limits, plan, ...rest } = account;
   const all = Object.values(collectors);
   const visible = <F>(name: keyof typeof collectors, facts: F) => {
     const { withdrawn, rounds } = collectors[name] ?? { withdrawn: true, rounds: [] };
@@ -196,6 +198,7 @@ export function checkedAccountOf(
         shown: keys,
         beyondCap: 0,
         beyondCapWaiting: 0,
+        limits,
       }),
       account: visible<PlanFacts>('account', plan),
     },

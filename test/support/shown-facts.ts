@@ -57,5 +57,6 @@ export const flowControlFacts = (facts: Partial<FlowControlFacts>): FlowControlF
   shown: [],
   beyondCap: 0,
   beyondCapWaiting: 0,
+  limits: new Map(),
   ...facts,
 });

@@ -41,7 +41,7 @@ export interface Allowance {
 /** Maximum time by which a message is created before its expected start (ms), because clocks differ. */
 const EARLY = 2000;
 
-const overlaps = (span: TimeSpan | undefined, from: number, to: number) =>
+export const overlaps = (span: TimeSpan | undefined, from: number, to: number) =>
   span !== undefined && span.from <= to && span.to >= from;
 
 /** Returns the outcome of an expected start at `time`, or undefined while it is open. */

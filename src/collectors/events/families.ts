@@ -65,6 +65,7 @@ export function eventTotals(facts: Pick<EventsFacts, 'destinations'> | undefined
   return {
     states: recordOf(EVENT_STATES, state => total(({ events }) => events[state])),
     finished: recordOf(MESSAGE_OUTCOMES, outcome => total(({ finished }) => finished[outcome])),
+    redelivered: total(({ redelivered }) => redelivered),
   };
 }
 
@@ -128,6 +129,12 @@ export const eventFamilies = {
       perDestination(facts, ({ finished }) =>
         MESSAGE_OUTCOMES.map(outcome => ({ labels: { outcome }, value: finished[outcome] })),
       ),
+  }),
+  redelivered: counter({
+    name: 'delivery_messages_redelivered_total',
+    help: 'Delivery attempts that began while the previous one had no result, or within events.overlap after the message’s end. The former are counted about events.lateSweep later, unless the log lists a result until then.',
+    labels: ['destination'],
+    pick: facts => perDestination(facts, ({ redelivered }) => [{ labels: {}, value: redelivered }]),
   }),
   answers: counter({
     name: 'delivery_attempts_total',

@@ -21,6 +21,9 @@ export const eventIdentity = (message: bigint, state: number, time: number) => e
 const ENDS = EVENT_STATES.map(isEnd);
 export const isEnding = (state: number) => ENDS[state] === true;
 
+/** Whether an event shows that an attempt has failed. */
+export const isResult = (state: number) => EVENT_STATES[state] === 'error' || EVENT_STATES[state] === 'retry';
+
 const RANK_OF = EVENT_STATES.map(state => EVENT_SEQUENCE.indexOf(state));
 
 export const byTime = (a: KeptEvent, b: KeptEvent) =>

@@ -1,9 +1,10 @@
 import { observeValue } from '../../metrics/family.ts';
 import { EVENT_STATES, type EventState, type MessageOutcome } from '../../model/message.ts';
 import { type EventTable, eventsWithin, messagePlace, stateAt, tableFrom, timeAt } from './event-table.ts';
-import { byTime, isEnding, type KeptEvent } from './kept-event.ts';
-import { type Checkpoint, close, type Gauges, type Memory, noteGap, type OpenMessage } from './memory.ts';
+import { byTime, isEnding, isResult, type KeptEvent } from './kept-event.ts';
+import { type Checkpoint, close, type Gauges, type Memory, markUnread, noteGap, type OpenMessage } from './memory.ts';
 import { peakOf } from './peak.ts';
+import { addResult, addStart, countRedelivery } from './redeliveries.ts';
 import { BUCKET_BOUNDS, type DeliveryResult, observeAttempt, observeWait } from './tally.ts';
 
 export const MAX_OPEN = 100_000;
@@ -46,7 +47,8 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
   const { message, time } = event;
   const known = open.get(message);
   const state = EVENT_STATES[event.state] as EventState;
-  const hasEnded = memory.ended.has(message);
+  const endedAt = memory.ended.get(message);
+  const hasEnded = endedAt !== undefined;
   const isExpected = hasEnded || known?.activeAt !== undefined;
   if (isInOrder) detectGap(memory, checkpoint, event, isExpected, limits.overlap);
   checkpoint.lastFollowed = Math.max(checkpoint.lastFollowed, time);
@@ -54,11 +56,16 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
   if (event.schedules && (hasEnded ? state === 'created' : known?.createdAt === undefined || state !== 'created')) {
     memory.schedules.follow(event, known?.createdAt);
   }
+  if (isResult(event.state)) addResult(memory, event);
   // Delayed or repeated events must not reopen the message.
-  if (hasEnded) return;
+  if (hasEnded) {
+    const isRedelivery = state === 'active' && time > endedAt && time - endedAt <= limits.overlap;
+    if (isRedelivery) countRedelivery(memory, event.destination, time);
+    return;
+  }
   const traceId = memory.traces?.follow({ message, state, time }, counts(memory, time));
   if (state === 'created') begin(memory, event, known, limits);
-  else if (state === 'active') startAttempt(memory, event, known, limits);
+  else if (state === 'active') startAttempt(memory, event, known, limits, isInOrder);
   else if (state === 'error' && known) {
     endAttempt(memory, known, 'error', time);
     memory.touchedOpen.add(message);
@@ -90,11 +97,17 @@ function begin(
   limits: Limits,
 ): void {
   if (known?.createdAt !== undefined) return;
-  const fresh = { activeAt: undefined, attempts: 0, overdue: false, isStored: false };
+  const fresh = { activeAt: undefined, unansweredAt: undefined, attempts: 0, overdue: false, isStored: false };
   put(memory, message, { ...fresh, ...known, createdAt: time, dueAt: Math.max(time, dueAt) }, limits);
 }
 
-function startAttempt(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, limits: Limits): void {
+function startAttempt(
+  memory: Memory,
+  event: KeptEvent,
+  known: OpenMessage | undefined,
+  limits: Limits,
+  isInOrder: boolean,
+): void {
   const { message, time, destination } = event;
   if (known) {
     const isFirst = known.attempts === 0 && known.createdAt !== undefined;
@@ -103,12 +116,13 @@ function startAttempt(memory: Memory, event: KeptEvent, known: OpenMessage | und
       observeWait([memory.log, tally], 'queueWait', time - known.dueAt);
       memory.touched.add('log').add(row);
     }
+    if (isInOrder) addStart(memory, event, known);
     known.attempts += 1;
     known.activeAt = time;
     memory.touchedOpen.add(message);
   } else {
     const unknown = { createdAt: undefined, dueAt: time, activeAt: time, attempts: 1, overdue: false };
-    put(memory, message, { ...unknown, isStored: false }, limits);
+    put(memory, message, { ...unknown, unansweredAt: isInOrder ? time : undefined, isStored: false }, limits);
   }
 }
 
@@ -204,7 +218,7 @@ function detectGap(
   if (silence && time > silence.from && time <= silence.until && paired >= EVIDENCE && paired > unstarted * 9) {
     checkpoint.silence = undefined;
     noteGap(memory);
-    memory.schedules.markUnread({ from: silence.from, to: time });
+    markUnread(memory, { from: silence.from, to: time });
   }
   checkpoint.unstarted += 1;
 }

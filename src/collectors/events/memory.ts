@@ -2,6 +2,7 @@ import { MINUTE } from '../../kit/duration.ts';
 import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
 import { type EventTable, eachWithin, tableFrom } from './event-table.ts';
+import type { TimeSpan } from './expectations.ts';
 import type { KeptEvent } from './kept-event.ts';
 import { noPeak, type Peak } from './peak.ts';
 import type { RecentEvents } from './recent.ts';
@@ -15,10 +16,20 @@ export interface OpenMessage {
   /** Due time, from which waiting times are measured. */
   readonly dueAt: number;
   activeAt: number | undefined;
+  /** Start of the last attempt, if it was read in order and no result was listed since. */
+  unansweredAt: number | undefined;
   attempts: number;
   overdue: boolean;
   isStored: boolean;
 }
+
+/**
+ * Attempts that began while the previous one had no result. The log may still list that result, so they are counted when the sweep
+ * has read their time again.
+ */
+export type Suspects = Map<bigint, readonly Suspect[]>;
+/** Starts of two attempts without a result in between (ms since the Unix epoch), and the destination of the second. */
+export type Suspect = readonly [previous: number, start: number, destination: string];
 
 /** Progress of reading the log. Times are in milliseconds since the Unix epoch. */
 export interface Checkpoint {
@@ -50,6 +61,8 @@ export interface Checkpoint {
   nextChunk: number;
   /** A silence of the log that may hide a gap. `from`: its start; `until`: end of the search for evidence. */
   silence: { readonly from: number; readonly until: number } | undefined;
+  /** Last part of the log that is not known to be complete. */
+  unread?: TimeSpan | undefined;
   /** Number of attempt results without a listed start, which prove no gap if the service often omits starts. */
   unstarted: number;
   /** Option `destination` when the checkpoint was written. */
@@ -94,10 +107,11 @@ export interface Memory {
   readonly destinationOf: (event: DeliveryEvent) => string;
   readonly schedules: Schedules;
   readonly open: Map<bigint, OpenMessage>;
+  readonly suspects: Suspects;
   /** Events kept for deduplication, by the number of the read that found them. */
   readonly chunks: Map<number, EventTable>;
   pending: EventTable[];
-  /** End times of messages that ended after `dedupeFrom`. */
+  /** End times of messages that ended at most the overlap before the watermark, or later. */
   readonly ended: Map<bigint, number>;
   /** Identities of counted events by minute, for the sweep. */
   readonly minutes: Map<number, BigUint64Array>;
@@ -138,6 +152,15 @@ export function noteGap({ log, traces, touched }: Memory): void {
   log.gaps += 1;
   traces?.markGap();
   touched.add('log');
+}
+
+/** Notes that a part of the log may lack events. */
+export function markUnread({ checkpoint, schedules }: Memory, span: TimeSpan): void {
+  schedules.markUnread(span);
+  if (!checkpoint) return;
+  const { unread = span, watermark } = checkpoint;
+  // Events of the previous part may still be pending.
+  checkpoint.unread = { from: unread.to > watermark ? Math.min(unread.from, span.from) : span.from, to: span.to };
 }
 
 export function addToMinutes({ minutes, touched }: Memory, events: readonly KeptEvent[]): void {
@@ -183,8 +206,12 @@ export function identitiesWithin({ chunks }: Memory, from: number, to: number): 
   return identities;
 }
 
-/** Keeps events that may be read again, for deduplication, and drops older ones. */
-export function keepForDedupe(memory: Memory, fresh: EventTable | undefined): void {
+/** Start of the ends that are kept. Events after the watermark are compared with ends up to the overlap before them. */
+export const endsKeptFrom = ({ dedupeFrom, watermark }: Checkpoint, overlap: number) =>
+  Math.min(dedupeFrom, watermark) - overlap;
+
+/** Keeps events that may be read again, for deduplication, and ends. Drops older events. */
+export function keepForDedupe(memory: Memory, fresh: EventTable | undefined, overlap: number): void {
   const { checkpoint, chunks, touched, ended } = memory;
   if (!checkpoint) return;
   const chunk = fresh && tableFrom(fresh, checkpoint.dedupeFrom);
@@ -194,19 +221,19 @@ export function keepForDedupe(memory: Memory, fresh: EventTable | undefined): vo
     chunks.set(id, chunk);
     touched.add(`chunk/${id}`);
   }
+  const from = endsKeptFrom(checkpoint, overlap);
   let kept = 0;
   for (const { size } of chunks.values()) kept += size;
   for (const [id, { size, last }] of chunks) {
     const isOverLimit = kept > MAX_KEPT && chunks.size > 1;
-    if (last >= checkpoint.dedupeFrom && !isOverLimit) continue;
+    if (last >= from && !isOverLimit) continue;
     checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, last + 1);
     chunks.delete(id);
     touched.add(`chunk/${id}`);
     kept -= size;
   }
-  const { dedupeFrom } = checkpoint;
   ended.forEach((time, message) => {
-    if (time < dedupeFrom) ended.delete(message);
+    if (time < from) ended.delete(message);
   });
 }
 

@@ -9,13 +9,13 @@ import {
 } from './destinations.ts';
 import { createEventTable, type EventTable, eventsWithin, tableFrom } from './event-table.ts';
 import { eventIdentity, isEnding, type KeptEvent } from './kept-event.ts';
-import type { Checkpoint, Memory, OpenMessage } from './memory.ts';
+import { type Checkpoint, endsKeptFrom, type Memory, type OpenMessage, type Suspect } from './memory.ts';
 import type { Schedule } from './schedule-options.ts';
 import { createSchedules } from './schedules.ts';
-import { createLogTally, type LogTally } from './tally.ts';
+import { createDestinationTally, createLogTally, type LogTally } from './tally.ts';
 import { type OpenTrace, TraceCollector, type TraceOptions } from './traces.ts';
 
-type StoredOpen = [number | null, number, number | null, number, 0 | 1];
+type StoredOpen = [number | null, number, number | null, number, 0 | 1, number?];
 type StoredEvent = [string, number, number, number, string, ...(readonly string[])];
 /** The checkpoint with the field names of its stored row. */
 type StoredCheckpoint = Omit<Checkpoint, 'dedupeFrom' | 'watermark' | 'lastFollowed'> & {
@@ -49,6 +49,7 @@ function writeCheckpoint({ dedupeFrom, watermark, lastFollowed, ...rest }: Check
 interface MemoryOptions {
   readonly destination: DestinationOption;
   readonly maxDestinations: number;
+  readonly overlap: number;
 }
 
 interface MemoryServices {
@@ -59,7 +60,7 @@ interface MemoryServices {
 
 export function restoreMemory(
   rows: ReadonlyMap<string, string>,
-  { destination: option, maxDestinations }: MemoryOptions,
+  { destination: option, maxDestinations, overlap }: MemoryOptions,
   { traces, routes, schedules = [] }: MemoryServices,
 ): Memory {
   const row = rows.get('checkpoint');
@@ -71,16 +72,19 @@ export function restoreMemory(
   const opened: [bigint, OpenMessage][] = [];
   const chunks: [number, EventTable][] = [];
   const minutes: Memory['minutes'] = new Map();
+  const suspects: Memory['suspects'] = new Map();
   const openTraces = new Map<bigint, OpenTrace>();
   const touched = new Set<string>();
   const scheduleRows = new Map<string, string>();
   for (const [key, value] of rows) {
     const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
     if (kind === 'destination' && name.startsWith(`${option}/`)) {
-      destinations.set(name.slice(option.length + 1), JSON.parse(value) as StoredTally);
+      // Rows of earlier versions have fewer counters.
+      const stored = { ...createDestinationTally(), ...(JSON.parse(value) as StoredTally) };
+      destinations.set(name.slice(option.length + 1), stored);
     } else if (kind === 'open') {
-      const [createdAt, dueAt, activeAt, attempts, overdue] = JSON.parse(value) as StoredOpen;
-      const state = { createdAt: createdAt ?? undefined, dueAt, activeAt: activeAt ?? undefined };
+      const [createdAt, dueAt, activeAt, attempts, overdue, unansweredAt] = JSON.parse(value) as StoredOpen;
+      const state = { createdAt: createdAt ?? undefined, dueAt, activeAt: activeAt ?? undefined, unansweredAt };
       opened.push([parseId(name), { ...state, attempts, overdue: overdue === 1, isStored: true }]);
     } else if (kind === 'chunk') {
       const events = (JSON.parse(value) as StoredEvent[]).map(([id, state, time, dueAt, stored, ...own]) => {
@@ -91,6 +95,10 @@ export function restoreMemory(
         return { identity, message, state, time, dueAt, destination, schedules, statusClass: 0 };
       });
       chunks.push([Number(name), createEventTable(events)]);
+    } else if (kind === 'redelivery') {
+      const stored = JSON.parse(value) as Suspect[];
+      const named = stored.map(([previous, start, name]): Suspect => [previous, start, isSameOption ? name : NONE]);
+      suspects.set(parseId(name), named);
     } else if (kind === 'schedule') scheduleRows.set(name, value);
     else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
     else if (kind === 'traced' && traces) openTraces.set(parseId(name), JSON.parse(value) as OpenTrace);
@@ -110,11 +118,12 @@ export function restoreMemory(
     destinationOf: destinationReader(option, routes),
     schedules: createSchedules({ configured: schedules, stored: scheduleRows, routes, touch: key => touched.add(key) }),
     open,
+    suspects,
     oldestFirst: undefined,
     chunks: new Map(chunks.sort(([a], [b]) => a - b)),
     pending: tables.flatMap(table => tableFrom(table, watermark + 1) ?? []),
     ended: new Map(
-      eventsWithin(tables, undefined, watermark)
+      eventsWithin(tables, checkpoint && endsKeptFrom(checkpoint, overlap), watermark)
         .filter(({ state }) => isEnding(state))
         .map(({ message, time }) => [message, time]),
     ),
@@ -139,6 +148,10 @@ function rowOf(memory: Memory, key: string): string | null {
     const stored = memory.destinations.stored(name.slice(name.indexOf('/') + 1));
     return stored ? JSON.stringify(stored) : null;
   }
+  if (kind === 'redelivery') {
+    const suspects = memory.suspects.get(parseId(name));
+    return suspects ? JSON.stringify(suspects) : null;
+  }
   if (kind === 'chunk') {
     const chunk = memory.chunks.get(Number(name));
     const stored = ({ message, state, time, dueAt, destination, schedules = [] }: KeptEvent): StoredEvent => [
@@ -158,8 +171,9 @@ function rowOf(memory: Memory, key: string): string | null {
 function openRow(open: OpenMessage | undefined): string | null {
   if (!open) return null;
   open.isStored = true;
-  const { createdAt = null, dueAt, activeAt = null, attempts, overdue } = open;
+  const { createdAt = null, dueAt, activeAt = null, attempts, overdue, unansweredAt } = open;
   const stored: StoredOpen = [createdAt, dueAt, activeAt, attempts, overdue ? 1 : 0];
+  if (unansweredAt !== undefined) stored.push(unansweredAt);
   return JSON.stringify(stored);
 }
 

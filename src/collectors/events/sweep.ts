@@ -1,8 +1,9 @@
 import { MINUTE } from '../../kit/duration.ts';
-import { isEnding } from './kept-event.ts';
+import { isEnding, isResult } from './kept-event.ts';
 import { follow, type Limits } from './lifecycle.ts';
 import { countByDestination, dropMinutes, type Memory } from './memory.ts';
 import type { RangeRead } from './read.ts';
+import { addResult, settleRedeliveries } from './redeliveries.ts';
 
 /** Maximum length of a range (minutes). */
 const MAX_MINUTES = 5;
@@ -46,11 +47,13 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
     touched.add('log');
     const listed = range.rows?.get(identity);
     if (listed) memory.traces?.add(event, listed, true);
-    // Lifecycles have advanced past this event. Only a missing final event matters: its message would stay in flight.
+    // Lifecycles have advanced past this event. Only a missing result or final event matters.
+    if (isResult(event.state)) addResult(memory, event);
     if (isEnding(event.state)) follow(memory, event, limits, false);
     else if (event.schedules) memory.schedules.follow(event, undefined);
   }
   checkpoint.sweptTo = Math.max(checkpoint.sweptTo, range.to);
+  settleRedeliveries(memory);
   touched.add('checkpoint');
   dropMinutes(memory, range.to);
 }

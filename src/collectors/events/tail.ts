@@ -15,12 +15,14 @@ import {
   identitiesWithin,
   keepForDedupe,
   type Memory,
+  markUnread,
   noteGap,
 } from './memory.ts';
 import { noPeak, notePeak, peakOf } from './peak.ts';
 import { MAX_RANGE_PAGES, type RangeRead, readMore, shorterSpan, startRange } from './read.ts';
 import { noteLateness, planReadBack, type ReadBack } from './read-back.ts';
 import { createRecentEvents, type RecentEvents } from './recent.ts';
+import { settleRedeliveries } from './redeliveries.ts';
 
 export interface TailOptions extends Limits {
   readonly window: number;
@@ -158,7 +160,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   // Events after a skipped part are not settled.
   const wholeTo = Math.min(range.to, (walk.readBack.skip?.from ?? Number.POSITIVE_INFINITY) - 1);
   checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, Math.min(newest - options.overlap, wholeTo + 1));
-  keepForDedupe(memory, table);
+  keepForDedupe(memory, table, options.overlap);
   if (!options.isSwept) checkpoint.sweptTo = Math.floor(checkpoint.dedupeFrom / MINUTE) * MINUTE - 1;
   dropMinutes(memory, checkpoint.sweptTo);
   boundMinutes(memory);
@@ -169,6 +171,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
     advanceTo(memory, Math.max(Math.min(settled - options.overlap, wholeTo), checkpoint.dedupeFrom - 1), options);
   }
   const settledTo = isLast ? Math.min(wholeTo, completeTo(memory, checkpoint, walk.until, options.overlap)) : 0;
+  settleRedeliveries(memory);
   detectMissing(memory, Math.max(checkpoint.dedupeFrom - 1, settledTo), options);
   memory.oldestFirst = undefined;
   if (isLast)
@@ -227,7 +230,7 @@ function handleClockSetBack(checkpoint: Checkpoint, until: number, overlap: numb
 /** Suspends schedules for a range with unreadable rows, unless the last read of the range had at least as many. */
 function markUnreadable(memory: Memory, { from, to, rejected }: RangeRead): void {
   const { unreadable } = memory;
-  if (rejected > (unreadable?.from === from ? unreadable.rows : 0)) memory.schedules.markUnread({ from, to });
+  if (rejected > (unreadable?.from === from ? unreadable.rows : 0)) markUnread(memory, { from, to });
   memory.unreadable = { from, rows: rejected };
 }
 
@@ -250,7 +253,7 @@ function detectHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, rang
   const isProof = isFound && before.newest !== undefined;
   const kept = Math.max(isProof ? 0 : MIN_RETENTION, before.newest === undefined ? 0 : readTo - newest);
   if (walk.until - readTo <= kept) return;
-  memory.schedules.markUnread({ from: checkpoint.watermark, to: oldest - 1 });
+  markUnread(memory, { from: checkpoint.watermark, to: oldest - 1 });
   // The unreadable rows may be the missing events.
   if (!isProof || range.rejected > 0) return;
   noteGap(memory);

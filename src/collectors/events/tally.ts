@@ -41,6 +41,8 @@ export interface DestinationTally extends Waits {
   readonly events: Record<EventState, number>;
   readonly finished: Record<MessageOutcome, number>;
   readonly answers: Record<DeliveryResult, Record<StatusClass, number>>;
+  /** Attempts that began while the previous one had no result, or after the message's end. */
+  redelivered: number;
 }
 
 export interface LogTally extends Waits {
@@ -68,6 +70,7 @@ export function createDestinationTally(): DestinationTally {
     events: recordOf(EVENT_STATES, () => 0),
     finished: recordOf(MESSAGE_OUTCOMES, () => 0),
     answers: recordOf(DELIVERY_RESULTS, () => recordOf(STATUS_CLASSES, () => 0)),
+    redelivered: 0,
   };
 }
 

@@ -1,14 +1,16 @@
 import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
 import type { Sample } from '../../metrics/family.ts';
+import type { Change } from '../../model/change.ts';
 import { FLOW_STATES, type FlowState, flowStateOf } from '../../model/flow-state.ts';
-import type { FlowControlEntry } from '../../model/message.ts';
+import { type FlowControlEntry, KEY_LIMITS, PINNABLE } from '../../model/message.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { UpstreamError } from '../../upstream/errors.ts';
 import { type Members, OTHER, seriesDropped } from '../cap.ts';
 import { type Collector, defineKind, type Folded, familiesOf, toSeconds } from '../collector.ts';
 import { createKeyList, type KeyFacts, type ReadList } from '../key-list.ts';
 import { addSample, timeToDrain, type WaitlistSample } from './drain.ts';
+import { changeSamples, followLimits, restoreLimits, shownLimits, type TrackedLimits } from './limits.ts';
 
 const globs = z.array(z.string().min(1)).max(1000).default([]);
 
@@ -54,10 +56,14 @@ export interface TrackedKey extends FlowControlEntry {
   readonly drainsIn?: number | undefined;
   /** Samples of the waitlist since its maximum; empty for a paused or idle key. */
   readonly samples?: readonly WaitlistSample[];
+  /** Time of the last read (ms since the Unix epoch). */
+  readonly readAt?: number | undefined;
 }
 
 export interface FlowControlFacts extends KeyFacts {
   readonly shown: readonly TrackedKey[];
+  /** Limits of the shown keys and their changes, and those of other keys with changes. */
+  readonly limits: TrackedLimits;
 }
 
 type TrackedKeys = ReadonlyMap<string, TrackedKey>;
@@ -73,6 +79,7 @@ interface Memory {
   /** Watched keys that the service has ever listed or returned. */
   readonly known: ReadonlySet<string>;
   readonly unlisted: Unlisted;
+  readonly limits: TrackedLimits;
 }
 
 /** Watched keys that are missing from the last complete list, as of `at` (ms since the Unix epoch). */
@@ -85,7 +92,7 @@ interface Unlisted {
 export const secondsToDrain = ({ drainsIn }: TrackedKey) =>
   drainsIn === undefined ? undefined : Math.round(drainsIn / 1000);
 
-const { gauge } = familiesOf<FlowControlFacts>();
+const { gauge, counter } = familiesOf<FlowControlFacts>();
 
 interface LabelledKey {
   readonly key: TrackedKey;
@@ -181,6 +188,23 @@ export const flowControl = defineKind({
       'Start of the current state of the flow-control key. Reset by a restart of the agent.',
       key => toSeconds(key.since),
     ),
+    limitChanges: counter({
+      name: 'delivery_flow_control_limit_changes_total',
+      help: 'Changes of a limit of the flow-control key between two reads, even if the agent was down in between. A limit that the service does not report is unchanged.',
+      labels: ['flow_control_key', 'limit'],
+      values: { limit: KEY_LIMITS },
+      pick: ({ limits }) => changeSamples(limits),
+    }),
+    pinned: gauge({
+      name: 'delivery_flow_control_pinned',
+      help: 'Always 1 while the service reports that the limit of the flow-control key is pinned. Other limits have no series.',
+      labels: ['flow_control_key', 'limit'],
+      values: { limit: PINNABLE },
+      pick: ({ shown }) =>
+        shown.flatMap(({ key, pinned = [] }) =>
+          pinned.map(limit => ({ labels: { flow_control_key: key, limit }, value: 1 })),
+        ),
+    }),
     timeToDrain: perKey(
       'time_to_drain_seconds',
       'Estimated time until the waitlist of the flow-control key is empty. Absent unless the waitlist shrinks steadily.',
@@ -207,7 +231,7 @@ function track(before: TrackedKey | undefined, entry: FlowControlEntry, at: numb
   const { waitlistSize } = entry;
   const isSample = !isStopped && waitlistSize !== undefined;
   const samples = isSample ? addSample(before?.samples ?? [], { at, waitlistSize }) : [];
-  return { ...entry, state, since, samples, drainsIn: timeToDrain(samples) };
+  return { ...entry, state, since, samples, drainsIn: timeToDrain(samples), readAt: at };
 }
 
 export function createFlowControl(
@@ -217,7 +241,7 @@ export function createFlowControl(
   return {
     ...flowControl,
     rounds: flowControl.rounds(options),
-    restore: (_rows, last) => ({
+    restore: (rows, last) => ({
       members: new Map(),
       // A watched key may be read before the first list.
       counts: last ?? { keys: undefined, beyondCap: 0, beyondCapWaiting: 0 },
@@ -225,12 +249,14 @@ export function createFlowControl(
       kept: new Map(),
       known: new Set(),
       unlisted: { at: 0, keys: new Set() },
+      limits: restoreLimits(rows),
     }),
+    recall: memory => factsOf(memory, options),
     async observe({ api, memory, round, now, signal }) {
       const time = () => clock?.() ?? now;
       if (round === 'watch') {
         const { isPartial, ...read } = await readWatched(api, options, memory, time, signal);
-        return { fold: memory => foldIndividual(memory, read), isPartial, more: undefined };
+        return { fold: latest => foldIndividual(latest, read, options, memory.keys), isPartial, more: undefined };
       }
       const before = {
         members: memory.members,
@@ -246,7 +272,7 @@ export function createFlowControl(
       const list = keys.end(rejected);
       const at = time();
       return {
-        fold: memory => foldList(memory, list, options, at),
+        fold: latest => foldList(latest, list, options, at, memory.keys),
         isPartial: rejected > 0 || hasIncomplete,
         more: undefined,
       };
@@ -257,9 +283,11 @@ export function createFlowControl(
 function foldList(
   memory: Memory,
   { facts: { shown, ...counts }, has, members, kept, isComplete }: ReadList,
-  { watch }: FlowControlOptions,
+  options: FlowControlOptions,
   at: number,
+  readFrom: TrackedKeys,
 ): Folded<FlowControlFacts, Memory> {
+  const { watch } = options;
   const known = new Set([...memory.known, ...watch.filter(has)]);
   // The service may omit idle keys. An unlisted watched key is idle, unless an unreadable row may be its own.
   const unlisted = isComplete ? [...known].filter(key => !has(key)) : [];
@@ -271,7 +299,13 @@ function foldList(
     keys.set(entry.key, before && kept.has(entry.key) ? before : track(before, entry, at));
   }
   const unlistedKeys = new Set(isComplete ? watch.filter(key => !has(key)) : []);
-  return fold({ ...memory, members, counts, keys, kept, known, unlisted: { at, keys: unlistedKeys } });
+  const read = shown.filter(({ key }) => !kept.has(key));
+  const { limits, changes } = followLimits(memory, read, at, readFrom);
+  return fold(
+    { ...memory, members, counts, keys, kept, known, unlisted: { at, keys: unlistedKeys }, limits },
+    options,
+    changes,
+  );
 }
 
 /** Result of a round of individual reads. */
@@ -320,7 +354,12 @@ async function readWatched(
 }
 
 /** Folds individual reads of watched keys. A missing key is idle if the service has ever listed or returned it. */
-function foldIndividual(memory: Memory, read: WatchedKeys): Folded<FlowControlFacts, Memory> {
+function foldIndividual(
+  memory: Memory,
+  read: WatchedKeys,
+  options: FlowControlOptions,
+  readFrom: TrackedKeys,
+): Folded<FlowControlFacts, Memory> {
   const known = new Set(memory.known);
   const keys = new Map(memory.keys);
   const kept = new Map(memory.kept);
@@ -328,7 +367,12 @@ function foldIndividual(memory: Memory, read: WatchedKeys): Folded<FlowControlFa
   const isOutdated = memory.unlisted.at > read.unlisted.at;
   const { at: listedAt, keys: unlistedKeys } = isOutdated ? memory.unlisted : read.unlisted;
   const unlisted = new Set(unlistedKeys);
+  const changes: Change[] = [];
+  let { limits } = memory;
   for (const { entry, at } of read.found) {
+    const compared = followLimits({ ...memory, limits }, [entry], at, readFrom);
+    limits = compared.limits;
+    changes.push(...compared.changes);
     keys.set(entry.key, track(keys.get(entry.key), entry, at));
     kept.delete(entry.key);
     known.add(entry.key);
@@ -339,11 +383,17 @@ function foldIndividual(memory: Memory, read: WatchedKeys): Folded<FlowControlFa
     keys.set(key, track(keys.get(key), { key, waitlistSize: 0 }, listedAt));
     kept.delete(key);
   }
-  return fold({ ...memory, keys, kept, known, unlisted: { at: listedAt, keys: unlisted } });
+  return fold({ ...memory, keys, kept, known, unlisted: { at: listedAt, keys: unlisted }, limits }, options, changes);
 }
 
-const fold = (memory: Memory): Folded<FlowControlFacts, Memory> => ({
-  facts: { ...memory.counts, shown: [...memory.keys.values()] },
-  memory,
-  changes: [],
+const factsOf = ({ counts, keys, limits }: Memory, { maxSeries }: FlowControlOptions): FlowControlFacts => ({
+  ...counts,
+  shown: [...keys.values()],
+  limits: shownLimits(limits, key => keys.has(key), maxSeries),
 });
+
+const fold = (
+  memory: Memory,
+  options: FlowControlOptions,
+  changes: readonly Change[],
+): Folded<FlowControlFacts, Memory> => ({ facts: factsOf(memory, options), memory, changes });

@@ -1,12 +1,13 @@
-import { flowControlFamilies, type TrackedKey } from '../../collectors/index.ts';
+import { flowControlFamilies, type KeyLimits, type LimitChange, type TrackedKey } from '../../collectors/index.ts';
 import { between, max, min, upTo } from '../../history/points.ts';
 import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MINUTE } from '../../kit/duration.ts';
 import { BACKLOG_TREND, WAITLIST_UNCHANGED } from '../../metrics/thresholds.ts';
+import { KEY_LIMITS, type KeyLimit } from '../../model/message.ts';
 import type { CheckInput } from './account.ts';
 import { type AccountCheck, checksOf, type Finding, intervalOf, isMoreBy, KEEP_FIRING_FOR } from './check.ts';
-import { count, durationText, growthText, longText, plural } from './words.ts';
+import { clockTime, count, durationText, growthText, longText, plural } from './words.ts';
 
 const defineCheck = checksOf('flow_control');
 
@@ -72,6 +73,36 @@ const eachKey =
 /** Maximum time without a recorded value (ms). The waitlist may have changed in a longer gap, such as an outage. */
 const MAX_GAP = 5 * MINUTE;
 
+/** Time for which a changed limit is reported (ms), and maximum number of reported keys, the latest changes first. */
+const CHANGE_SHOWN_FOR = 24 * HOUR;
+const MAX_CHANGED = 100;
+/** Maximum time between two reads of a key if a change is reported with its time (ms). After an outage, it may be older. */
+const SOON = 2 * MINUTE;
+
+/** Returns the last changes of a key's limits, the latest first. */
+export const lastChanges = (limits: KeyLimits | undefined) =>
+  KEY_LIMITS.flatMap((limit): (LimitChange & { readonly limit: KeyLimit })[] => {
+    const last = limits?.[limit]?.last;
+    return last ? [{ limit, ...last }] : [];
+  }).sort((a, b) => b.at - a.at);
+
+function changedLimits({ shown: { flow_control: read }, now }: CheckInput): Finding[] {
+  const pins = new Map(read?.now?.shown.map(({ key, pinned = [] }) => [key, pinned]));
+  const found = [...(read?.committed?.limits ?? [])].flatMap(([key, limits]) => {
+    const changes = lastChanges(limits).filter(({ at }) => now - at < CHANGE_SHOWN_FOR);
+    const [latest] = changes;
+    if (!latest) return [];
+    const texts = changes.map(({ limit, from, to, at, after = 0 }) => {
+      const [what, valueText] = limit === 'period' ? ['rate period', durationText] : [limit, count];
+      const when = `${at - after <= SOON ? 'at' : 'by'} ${clockTime(at, now).replace(/:\d\d UTC$/, ' UTC')}`;
+      const isPinned = pins.get(key)?.includes(limit === 'parallelism' ? limit : 'rate');
+      return `The ${what} of ${key} was changed from ${valueText(from)} to ${valueText(to)} ${when}${isPinned ? ' (pinned)' : ''}.`;
+    });
+    return { subject: key, since: latest.at, text: texts.join(' ') };
+  });
+  return found.sort((a, b) => b.since - a.since).slice(0, MAX_CHANGED);
+}
+
 export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('waitlist_growing', 'DeliveryFlowControlBacklogGrowing', {
     for: 15 * MINUTE,
@@ -108,5 +139,10 @@ export const WAITLISTS: readonly AccountCheck[] = [
           }
         : false,
     ),
+  }),
+  defineCheck('limit_changed', 'DeliveryLimitChanged', {
+    severity: 'info',
+    when: 'the parallelism, rate or rate period of a key was changed in the last day; at most 100 keys, those changed last',
+    check: changedLimits,
   }),
 ];

@@ -1,8 +1,16 @@
 import { dlqFamilies, eventFamilies } from '../../collectors/index.ts';
-import { HOUR } from '../../history/recent.ts';
+import { ALWAYS, HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MINUTE } from '../../kit/duration.ts';
-import { BURN_WINDOWS, LOG_BEHIND, LOG_SLOW, MIN_BAD, NOTHING_ENDED, RETRIES } from '../../metrics/thresholds.ts';
+import {
+  BURN_WINDOWS,
+  LOG_BEHIND,
+  LOG_SLOW,
+  MIN_BAD,
+  NOTHING_ENDED,
+  REDELIVERED,
+  RETRIES,
+} from '../../metrics/thresholds.ts';
 import { EVENT_STATES, type EventState } from '../../model/message.ts';
 import type { CheckInput } from './account.ts';
 import { arePausesUnknown, type BurnPace, burnOf, countedPart, ended, hasBurntFast } from './burns.ts';
@@ -12,7 +20,7 @@ import { count, durationText, inLast, longText, period, plural, share, within } 
 
 const defineCheck = checksOf('events');
 
-const { total, gaps } = eventFamilies;
+const { total, gaps, redelivered } = eventFamilies;
 
 const failing =
   (pace: BurnPace) =>
@@ -149,6 +157,19 @@ export const MESSAGES: readonly AccountCheck[] = [
       if (attempts.by <= RETRIES.fewest || retries.by <= RETRIES.share * attempts.by)
         return covers(attempts, RETRIES.over) ? [] : UNKNOWN;
       return `${count(retries.by)} of the ${count(attempts.by)} delivery attempts ${within(attempts.overSeconds)} led to a retry (${share(retries.by / attempts.by)}).`;
+    },
+  }),
+  defineCheck('messages_redelivered', 'DeliveryMessagesRedelivered', {
+    keepFiringFor: KEEP_FIRING_FOR,
+    when: 'in the last hour, at least 10 redeliveries were counted, and they are more than 0.1 % of the delivery attempts in that hour, and in the hour that ended 30 minutes ago, because redeliveries are counted late',
+    check: input => {
+      const found = input.changes.rise(redelivered.name, input.events?.redelivered, HOUR);
+      if (!found || found.by < MIN_BAD) return covers(found, HOUR) ? [] : UNKNOWN;
+      const [all, hour, half] = [ALWAYS, HOUR, ALWAYS - HOUR].map(over => riseOf(input, 'active', over)?.by);
+      if (all === undefined || hour === undefined || half === undefined) return UNKNOWN;
+      const attempts = Math.max(hour, all - half);
+      if (found.by <= REDELIVERED * attempts) return covers(found, HOUR) ? [] : UNKNOWN;
+      return `${count(found.by)} redeliveries were counted ${within(found.overSeconds)}, with at most ${plural(attempts, 'delivery attempt')} an hour: destinations receive messages twice.`;
     },
   }),
   defineCheck('event_log_behind', 'DeliveryEventLogStale', {

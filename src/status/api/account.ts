@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { FLOW_STATES } from '../../model/flow-state.ts';
-import { PINNABLE } from '../../model/message.ts';
+import { KEY_LIMITS, PINNABLE } from '../../model/message.ts';
 import { AlertView, ChangeView, DataState, Maybe, Num, Problem, Ratio, Seconds, State, Time } from './parts.ts';
 
 const Round = z.object({
@@ -123,6 +123,7 @@ export const AccountView = z.object({
         failed: Num,
         cancelled: Num,
         overdue: Num,
+        redelivered: Maybe(Num).describe('Redeliveries counted. Null without history.'),
         deliveredRatio: Maybe(Ratio),
         timeToDeliver: z
           .array(z.object({ quantile: Ratio, atMostSeconds: Maybe(Seconds) }))
@@ -131,6 +132,7 @@ export const AccountView = z.object({
     ),
     objectives: z.object({ delivered: Ratio, onTime: Ratio, onTimeWithinSeconds: Seconds }),
     overdue: Num,
+    redelivered: Num,
     inFlight: Maybe(Num),
     oldestInFlight: Maybe(Time),
     newest: Maybe(Time),
@@ -168,6 +170,9 @@ export const AccountView = z.object({
           saturation: Maybe(Num).describe('The larger of the used shares of parallelism and rate.'),
           paused: Maybe(z.boolean()),
           pinned: Maybe(z.array(z.enum(PINNABLE))).describe('Limits that an operator has pinned.'),
+          lastChange: Maybe(z.object({ limit: z.enum(KEY_LIMITS), from: Num, to: Num, at: Time })).describe(
+            'The latest change of a limit; a period in seconds. Null if none was seen.',
+          ),
         }),
       )
       .describe('At most 100 keys, largest waitlists first.'),

@@ -42,6 +42,7 @@ function lastHour({ lastHour: of, objectives }: Events): readonly (Html | false)
       count(of.delivered),
       html`${count(of.failed)} failed`,
       html`${count(of.cancelled)} cancelled`,
+      of.redelivered !== null && of.redelivered > 0 && html`${count(of.redelivered)} redelivered`,
     ),
     timeToDeliver(of),
     tile(
@@ -97,7 +98,7 @@ function totals(of: Events, now: ServiceNow): Html {
     Object.entries(record).map(([key, number]) => html`<dt>${key.replaceAll('_', ' ')}</dt><dd>${count(number)}</dd>`);
   return html`<details id="event-totals"><summary>All counters since the first start</summary>
 <p class="soft">The event log was read without a gap since ${ago(of.since, now)}.</p>
-<div class="grid"><div><h3>Messages ended</h3><dl class="facts">${counted(of.finished)}<dt>overdue</dt><dd>${count(of.overdue)}</dd></dl></div>
+<div class="grid"><div><h3>Messages ended</h3><dl class="facts">${counted(of.finished)}<dt>overdue</dt><dd>${count(of.overdue)}</dd><dt>redelivered</dt><dd>${count(of.redelivered)}</dd></dl></div>
 <div><h3>Events</h3><dl class="facts">${counted(of.total)}</dl></div>
 <div><h3>The log</h3><dl class="facts"><dt>gaps</dt><dd>${count(of.gaps)}</dd><dt>delayed events</dt><dd>${count(of.late)}</dd><dt>duplicates</dt><dd>${count(of.duplicates)}</dd></dl></div></div>
 </details>`;

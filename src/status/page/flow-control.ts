@@ -41,6 +41,13 @@ function drain(row: Row): Html {
   return row.change === null ? name(null) : html`not shrinking`;
 }
 
+/** Shows a changed limit as `parallelism 40 → 200`. */
+function lastChange({ lastChange: last }: Row, now: number): Html {
+  if (last === null) return name(null);
+  const value = (number: number) => (last.limit === 'period' ? lasting(number) : count(number));
+  return html`${last.limit} ${value(last.from)} → ${value(last.to)}<small>${at(last.at, now)}</small>`;
+}
+
 const COLUMNS: readonly Column<Row>[] = [
   { head: 'key', cell: row => labelValue(row.key) },
   { head: 'waiting', isNumber: true, cell: row => count(row.waiting) },
@@ -59,6 +66,8 @@ function keys({ rows, keys }: FlowControl, now: number): Html {
   if (hasPause) columns.push({ head: 'paused', cell: pausedWords });
   if (rows.some(hasPin))
     columns.push({ head: 'pinned', cell: row => (hasPin(row) ? row.pinned.join(', ') : name(null)) });
+  if (rows.some(row => row.lastChange !== null))
+    columns.push({ head: 'last changed limit', cell: row => lastChange(row, now) });
   const missing = [!hasUse && 'limits', !hasPause && 'pauses'].filter(word => word !== false);
   return html`${table('Keys, longest waitlist first', columns, rows, { most: 15 })}
 ${missing.length > 0 && html`<p class="soft">The service does not report ${missing.join(' and ')} of keys.</p>`}`;

@@ -26,7 +26,11 @@ it('a sweep counts no event twice if the minutes that it covers are dropped from
     destination: 'none',
   };
   const rows = new Map([['checkpoint', JSON.stringify(checkpoint)]]);
-  const memory = restoreMemory(rows, { destination: 'none', maxDestinations: 1 }, { routes: NO_ROUTES });
+  const memory = restoreMemory(
+    rows,
+    { destination: 'none', maxDestinations: 1, overlap: 60_000 },
+    { routes: NO_ROUTES },
+  );
   const known = Array.from({ length: 10 }, (_, index) => eventAt(index, START + index));
   addToMinutes(memory, known);
   const late = eventAt(1000, START + MINUTE + 1);

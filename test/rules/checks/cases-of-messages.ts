@@ -1,6 +1,17 @@
 import { createDestinationTally } from '../../../src/collectors/events/tally.ts';
 import { seriesName } from '../../../src/history/series-name.ts';
+import type { CalmAccount } from '../../support/calm-account.ts';
 import { ago, type Case, finish, finished, queueOf, tallyOf } from './check-scene.ts';
+
+const redelivered = (account: CalmAccount, count: number) => {
+  const tally = tallyOf(account);
+  tally.redelivered = count;
+  tally.events.active = 20_000;
+};
+/** Returns the course of attempts. `made`: number of attempts in the last minutes. */
+const attempts = (made: (minutes: number) => number) => ({
+  [seriesName('delivery_events_total', { state: 'active' })]: (minutes: number) => 20_000 - made(minutes),
+});
 
 /** Cases about the messages of an account. */
 export const MESSAGES: readonly Case[] = [
@@ -106,6 +117,23 @@ export const MESSAGES: readonly Case[] = [
       },
     },
     ['info retries_high 0 min: 40 of the 100 delivery attempts in 15 min led to a retry (40 %).'],
+  ],
+  [
+    'redeliveries of more than 0.1 % of the attempts of an hour',
+    { change: account => redelivered(account, 12), courses: attempts(minutes => (8000 * minutes) / 60) },
+    [
+      'warning messages_redelivered 0 min: 12 redeliveries were counted in the last hour, with at most 8,000 delivery attempts an hour: destinations receive messages twice.',
+    ],
+  ],
+  [
+    'no problem if redeliveries are 0.1 % of the attempts of the earlier hour in which they were made',
+    { change: account => redelivered(account, 12), courses: attempts(minutes => 200 * Math.max(0, minutes - 30)) },
+    [],
+  ],
+  [
+    'no problem for nine redeliveries',
+    { change: account => redelivered(account, 9), courses: attempts(minutes => minutes) },
+    [],
   ],
   [
     'an event log that lags while dead letters arrive',

@@ -53,6 +53,7 @@ function usualSeries(): ReadonlyMap<string, number> {
     ['delivery_dlq_messages', queue.messages ?? 0],
     ['delivery_dlq_entered_total', queue.entered],
     ['delivery_messages_overdue_total', events.log.overdue],
+    ['delivery_messages_redelivered_total', 0],
     ['delivery_event_log_gaps_total', 0],
     ['delivery_event_log_counting', 1],
     ...Object.entries(tally.finished).map(([outcome, value]) => [finished(outcome), value] as const),

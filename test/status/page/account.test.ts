@@ -164,6 +164,19 @@ it('the account page shows which limits of a key are pinned, and no column if no
   for (const pinned of [[], null]) expect(flowOf([{ ...first, pinned }])).not.toMatch(/pinned/i);
 });
 
+it('the account page shows the last changed limit of a key, and no column if none has changed', () => {
+  const flowOf = (rows: typeof account.flowControl.rows) =>
+    read(
+      part(accountPage({ ...account, flowControl: { ...account.flowControl, rows } }, context).text, 'flow-control'),
+    );
+  const [first] = account.flowControl.rows;
+  if (!first) throw new Error('the fixture has no key');
+  const change = { limit: 'period' as const, from: 60, to: 86_400, at: '2026-03-14T08:00:00.000Z' };
+  expect(flowOf([first])).toMatch(/Last changed limit .* parallelism 10 → 20/);
+  expect(flowOf([{ ...first, lastChange: change }])).toMatch(/ period 1 min → 1 d/);
+  expect(flowOf([{ ...first, lastChange: null }])).not.toMatch(/changed limit/i);
+});
+
 it.each([
   ['user (<secret>) not found in this region (eu-central-1)', 'The token belongs to another region: check baseUrl.'],
   ['404 page not found', 'Check baseUrl and paths: the service has no such endpoint.'],

@@ -1,0 +1,102 @@
+import { hash64 } from '../../kit/hash.ts';
+import type { Change } from '../../model/change.ts';
+import { type FlowControlEntry, KEY_LIMITS, type KeyLimit } from '../../model/message.ts';
+
+/** The last change of a limit. */
+export interface LimitChange {
+  readonly from: number;
+  readonly to: number;
+  /** Time of the first read with the new value (ms since the Unix epoch). */
+  readonly at: number;
+  /** Time of the previous read; undefined if an earlier process read it, or the key was not listed then. */
+  readonly after?: number | undefined;
+}
+
+/** A limit as last reported, and the number of changes seen so far. */
+export interface TrackedLimit {
+  readonly value: number;
+  readonly changes: number;
+  readonly last?: LimitChange | undefined;
+}
+
+export type KeyLimits = Readonly<Partial<Record<KeyLimit, TrackedLimit>>>;
+
+/** Limits by key, including unlisted keys, which may return. */
+export type TrackedLimits = ReadonlyMap<string, KeyLimits>;
+
+/** Maximum number of keys with tracked limits. Beyond it, unlisted keys are discarded. */
+const MAX_TRACKED = 10_000;
+
+const PREFIX = 'limits/';
+const rowKey = (key: string) => PREFIX + hash64(key).toString(16);
+
+export function restoreLimits(rows: ReadonlyMap<string, string>): TrackedLimits {
+  const stored = [...rows].flatMap(([name, value]) => (name.startsWith(PREFIX) ? [value] : []));
+  return new Map(stored.map(value => JSON.parse(value) as [string, KeyLimits]));
+}
+
+/** Compares the limits of a key with its last reported ones. A limit that is not reported is unchanged. Returns `before` if all are. */
+function compare(before: KeyLimits | undefined, entry: FlowControlEntry, time: Pick<LimitChange, 'at' | 'after'>) {
+  const { parallelismLimit: parallelism, rateLimit: rate, ratePeriodSeconds: period } = entry;
+  const reported = { parallelism, rate, period };
+  let after = before;
+  for (const limit of KEY_LIMITS) {
+    const [known, value] = [before?.[limit], reported[limit]];
+    if (value === undefined || value === known?.value) continue;
+    const last = known && { from: known.value, to: value, ...time };
+    after = { ...after, [limit]: { value, changes: known ? known.changes + 1 : 0, last } };
+  }
+  return after;
+}
+
+type ReadKeys = ReadonlyMap<string, { readonly readAt?: number | undefined }>;
+
+/**
+ * Adds reads of keys that were made at `at`. `keys`: keys from the previous reads; `readFrom`: those at the start of this read. A
+ * key that has been read since is skipped, because this read may be the older one.
+ */
+export function followLimits(
+  { limits: before, keys }: { readonly limits: TrackedLimits; readonly keys: ReadKeys },
+  read: readonly FlowControlEntry[],
+  at: number,
+  readFrom: ReadKeys,
+): { readonly limits: TrackedLimits; readonly changes: readonly Change[] } {
+  const limits = new Map(before);
+  const changes: Change[] = [];
+  for (const entry of read) {
+    const { key } = entry;
+    if (keys.get(key) !== readFrom.get(key)) continue;
+    const known = before.get(key);
+    const compared = compare(known, entry, { at, after: keys.get(key)?.readAt });
+    if (compared === undefined || compared === known) continue;
+    limits.set(key, compared);
+    changes.push({ key: rowKey(key), value: JSON.stringify([key, compared]) });
+  }
+  if (changes.length === 0) return { limits: before, changes };
+  const listed = new Set(read.map(({ key }) => key));
+  for (const key of limits.keys()) {
+    if (limits.size <= MAX_TRACKED) break;
+    if (listed.has(key) || keys.has(key)) continue;
+    limits.delete(key);
+    changes.push({ key: rowKey(key), value: null });
+  }
+  return { limits, changes };
+}
+
+/** Selects at most `most` keys to show: listed ones, then those with changes, whose counters must not vanish. */
+export function shownLimits(limits: TrackedLimits, isListed: (key: string) => boolean, most: number): TrackedLimits {
+  const [listed, others] = [
+    [...limits].filter(([key]) => isListed(key)),
+    [...limits].filter(([key]) => !isListed(key)),
+  ];
+  const changed = others.filter(([, each]) => KEY_LIMITS.some(limit => (each[limit]?.changes ?? 0) > 0));
+  return new Map([...listed, ...changed].slice(0, most));
+}
+
+export const changeSamples = (limits: TrackedLimits) =>
+  [...limits].flatMap(([key, tracked]) =>
+    KEY_LIMITS.flatMap(limit => {
+      const value = tracked[limit]?.changes;
+      return value === undefined ? [] : { labels: { flow_control_key: key, limit }, value };
+    }),
+  );
