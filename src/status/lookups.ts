@@ -3,7 +3,6 @@ import type { z } from 'zod';
 import { kindOf } from '../collectors/dlq/kinds.ts';
 import type { CollectOptions } from '../collectors/index.ts';
 import { createRoutes } from '../collectors/routes.ts';
-import { BoundedMap } from '../kit/bounded-map.ts';
 import { type Clock, unlessAborted, withDeadline } from '../kit/clock.ts';
 import { boundText } from '../kit/text.ts';
 import { LookupLimitError } from '../lookup/limit.ts';
@@ -24,7 +23,7 @@ import {
 } from './api/lookup.ts';
 import { iso } from './values.ts';
 
-/** Look-ups reject with RequestError. A look-up ends when all its clients have aborted their signals. */
+/** Look-ups reject with RequestError, or with the reason of their client's signal. */
 export type Lookups = ReturnType<typeof createLookups>;
 
 type QueryOf<T extends z.ZodType> = Omit<z.output<T>, 'account'>;
@@ -44,13 +43,13 @@ export class RequestError extends Error {
   }
 }
 
+/** Returns the reason with which a look-up is aborted when its client disconnects. */
+export const clientClosed = () => new RequestError(503, 'the client has closed the connection');
+
 const DEADLINE = 10_000;
 const MAX_PAGES = 4;
 /** Maximum number of events per message. */
 const MAX_EVENTS = 1000;
-/** Time for which results are reused (ms). */
-const CACHED_FOR = 10_000;
-const MAX_CACHED = 20;
 /** Maximum number of look-ups per account that wait or run. */
 const MAX_WAITING = 4;
 const MAX_TEXT = 512;
@@ -80,7 +79,7 @@ function failureOf(error: unknown): unknown {
   return error;
 }
 
-/** Converts undefined to null, and bounds the service's texts and lists, so that cached results stay small. */
+/** Converts undefined to null, and bounds the service's texts and lists, so that responses stay small. */
 const toView = (found: object): unknown =>
   JSON.parse(
     JSON.stringify(found, (key, part) => {
@@ -104,72 +103,27 @@ interface LookupAccount {
 interface LookupDeps {
   /** Undefined if the account is not open. */
   readonly accountOf: (name: string) => LookupAccount | undefined;
-  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly clock: Pick<Clock, 'now'>;
   /** Maximum duration of a look-up, excluding its time in the queue (ms). */
   readonly deadline?: number;
 }
 
-type Work<T> = (signal: AbortSignal) => Promise<T>;
-
-interface Entry {
-  readonly result: Promise<unknown>;
-  /** Monotonic time until which the result is reused; infinite while the look-up waits or runs. */
-  until: number;
-  clients: number;
-  readonly abandoned: AbortController;
-}
-
-/** Runs the look-ups of each account sequentially. Identical look-ups share a result, which is reused for `CACHED_FOR`. */
-function createQueue(clock: LookupDeps['clock']) {
-  const results = new BoundedMap<string, Entry>(MAX_CACHED);
+/** Runs the look-ups of each account sequentially. A look-up ends when its client disconnects, so that it does not delay the next ones. */
+function createQueue() {
   const queues = new Map<string, { readonly serially: LimitFunction; waiting: number }>();
 
-  async function enqueue<T>(account: string, signal: AbortSignal, work: Work<T>): Promise<T> {
+  return async <T>(account: string, client: AbortSignal, work: () => Promise<T>): Promise<T> => {
     const queue = queues.get(account) ?? { serially: pLimit(1), waiting: 0 };
     queues.set(account, queue);
     if (queue.waiting >= MAX_WAITING) throw new RequestError(429, 'too many look-ups of this account wait', 1000);
     queue.waiting += 1;
     const result = queue.serially(async () => {
-      signal.throwIfAborted();
-      return work(signal);
+      client.throwIfAborted();
+      return work();
     });
-    return unlessAborted(result, signal).finally(() => {
+    return unlessAborted(result, client).finally(() => {
       queue.waiting -= 1;
     });
-  }
-
-  /** Abandons a look-up when its last client disconnects, so that it does not delay the next ones. */
-  function addClient(entry: Entry, client: AbortSignal): void {
-    entry.clients += 1;
-    const leave = () => {
-      entry.clients -= 1;
-      if (entry.clients > 0 || entry.until !== Number.POSITIVE_INFINITY) return;
-      entry.until = Number.NEGATIVE_INFINITY;
-      entry.abandoned.abort(new RequestError(503, 'the client has closed the connection'));
-    };
-    if (client.aborted) leave();
-    else client.addEventListener('abort', leave, { once: true });
-  }
-
-  return <T>(account: string, key: unknown, client: AbortSignal, work: Work<T>): Promise<T> => {
-    const text = JSON.stringify([account, key]);
-    let entry = results.get(text);
-    if (!entry || clock.monotonic() >= entry.until) {
-      const abandoned = new AbortController();
-      const result = enqueue(account, abandoned.signal, work);
-      const made: Entry = { result, until: Number.POSITIVE_INFINITY, clients: 0, abandoned };
-      const endAt = (until: number) => {
-        made.until = until;
-      };
-      result.then(
-        () => endAt(clock.monotonic() + CACHED_FOR),
-        () => endAt(Number.NEGATIVE_INFINITY),
-      );
-      results.set(text, made);
-      entry = made;
-    }
-    addClient(entry, client);
-    return entry.result as Promise<T>;
   };
 }
 
@@ -179,18 +133,17 @@ function kindIn(patterns: LookupAccount['patterns']): (entry: DlqEntry) => strin
 }
 
 export function createLookups({ accountOf, clock, deadline = DEADLINE }: LookupDeps) {
-  const run = createQueue(clock);
+  const run = createQueue();
 
   function lookUp<T>(
     account: string,
-    key: unknown,
     client: AbortSignal,
     work: (open: LookupAccount, signal: AbortSignal) => Promise<object>,
   ): Promise<T> {
-    return run(account, key, client, async signal => {
+    return run(account, client, async () => {
       const open = accountOf(account);
       if (!open) throw new RequestError(503, 'the account is not open');
-      const found = await withDeadline(deadline, signal, within => work(open, within)).catch(error => {
+      const found = await withDeadline(deadline, client, signal => work(open, signal)).catch(error => {
         throw failureOf(error);
       });
       return toView({ now: iso(clock.now()), account, ...found }) as T;
@@ -208,16 +161,16 @@ export function createLookups({ accountOf, clock, deadline = DEADLINE }: LookupD
 
   return {
     dlq: (account: string, { limit, kind, ...filters }: QueryOf<typeof DlqLookupQuery>, client: AbortSignal) =>
-      lookUp<DlqLookup>(account, ['dlq', limit, kind, filters], client, ({ reader, patterns }, signal) => {
+      lookUp<DlqLookup>(account, client, ({ reader, patterns }, signal) => {
         const kinds = { of: kindIn(patterns), only: kind };
         return readRows(dlqList(filtersOf(filters, clock.now()), kinds), reader, limit, signal);
       }),
     events: (account: string, { limit, ...filters }: QueryOf<typeof EventLookupQuery>, client: AbortSignal) =>
-      lookUp<EventLookup>(account, ['events', limit, filters], client, ({ reader }, signal) =>
+      lookUp<EventLookup>(account, client, ({ reader }, signal) =>
         readRows(eventList(filtersOf(filters, clock.now())), reader, limit, signal),
       ),
     message: (account: string, id: string, client: AbortSignal) =>
-      lookUp<MessageLookup>(account, ['message', id], client, async ({ reader, patterns }, signal) => {
+      lookUp<MessageLookup>(account, client, async ({ reader, patterns }, signal) => {
         const bounds = { limit: MAX_EVENTS, maxPages: MAX_PAGES };
         const message = await readMessage({ account, reader, bounds }, id, signal);
         if (!message)

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import { whenOver } from '../../http/response-limiter.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
 import { API_ENDPOINTS, type ApiEndpoint } from '../endpoints.ts';
-import { RequestError } from '../lookups.ts';
+import { clientClosed, RequestError } from '../lookups.ts';
 import type { Served } from '../served.ts';
 import { validQuery } from './query.ts';
 
@@ -29,7 +29,7 @@ export function apiRoutes(served: Served): Router {
       response.set('Cache-Control', 'no-store');
       const query = validQuery(schema.strict(), request.query) as never;
       const client = new AbortController();
-      whenOver(request, response, () => client.abort());
+      whenOver(request, response, () => client.abort(clientClosed()));
       const params = request.params as Readonly<Record<string, string>>;
       const send = async () => {
         if (response.destroyed) return;

@@ -4,7 +4,7 @@ import { whenOver } from '../../http/response-limiter.ts';
 import { isSaneId } from '../../upstream/api.ts';
 import { DlqLookupQuery, EventLookupQuery } from '../api/lookup.ts';
 import { INVALID_ID } from '../endpoints.ts';
-import { RequestError } from '../lookups.ts';
+import { clientClosed, RequestError } from '../lookups.ts';
 import type { Html } from '../page/html.ts';
 import type { PageContext } from '../page/layout.ts';
 import { entriesPage, eventsPage, type LookupResult, messagePage, ROWS } from '../page/lookups.ts';
@@ -39,7 +39,7 @@ export function addLookupPages(pages: Pages, served: Served): void {
       if (!served.views().account(name)) return pages.noAccount(request, response);
       // A look-up may take 10 s. It runs outside `serially`, so other pages do not wait for it.
       const gone = new AbortController();
-      whenOver(request, response, () => gone.abort());
+      whenOver(request, response, () => gone.abort(clientClosed()));
       const found = await find(request, gone.signal).catch(error => {
         if (error instanceof RequestError) return error;
         throw error;
