@@ -5,7 +5,7 @@ import { ConfigError } from '../config/load.ts';
 import type { RuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';
 import { formatDuration } from '../kit/duration.ts';
-import type { RuleFinding, Tristate } from '../model/finding.ts';
+import type { RuleFinding } from '../model/finding.ts';
 import type { DlqEntry } from '../model/message.ts';
 import { alertFamilies, collectorsOf } from '../rules/families.ts';
 import type { AlertCondition } from '../rules/options.ts';
@@ -13,9 +13,6 @@ import { prometheusRules } from '../rules/promql.ts';
 import { toDlqEntry } from '../upstream/wire.ts';
 
 type Expected = RuleCase['expect'][number];
-
-/** Results of the predicates, by rule and predicate. */
-export type Coverage = ReadonlyMap<string, ReadonlyMap<string, ReadonlySet<Tristate>>>;
 
 const RESCAN_EVERY = 600_000;
 
@@ -108,17 +105,6 @@ export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleC
     .sort(([, a], [, b]) => a.at - b.at)
     .map(([index, expected]) => ({ index, check: check(expected, index) }));
   return checks.sort((a, b) => a.index - b.index).map(({ check }) => check);
-}
-
-export function coverageOf(checks: readonly RuleCheck[]): Coverage {
-  const coverage = new Map<string, Map<string, Set<Tristate>>>();
-  for (const { finding } of checks) {
-    if (!finding) continue;
-    const rule = coverage.get(finding.rule) ?? new Map<string, Set<Tristate>>();
-    coverage.set(finding.rule, rule);
-    for (const { name, holds } of finding.predicates) rule.set(name, (rule.get(name) ?? new Set()).add(holds));
-  }
-  return coverage;
 }
 
 /** Converts configured alerts to rules for Prometheus 2.42 and newer. */

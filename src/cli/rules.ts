@@ -3,7 +3,7 @@ import { readRuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';
 import { writeYaml } from '../config/yaml-file.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
-import { type Coverage, configuredAlerts, coverageOf, type RuleCheck, testRules } from './offline-rules.ts';
+import { configuredAlerts, type RuleCheck, testRules } from './offline-rules.ts';
 import { commandGroup, jobOption, linkOption, loadOptional, servedLinks } from './option-values.ts';
 import { DEFAULT_JOB, RULE_SETS, type RuleGroup, type RuleSet, type Settings, shippedRules } from './shipped.ts';
 
@@ -26,17 +26,6 @@ function toLines(file: string, { expected, verdict, finding, isAsExpected }: Rul
   ];
 }
 
-/** Formats a line per rule with the results of its predicates: true (+), false (-), unknown (?). */
-function coverageLines(coverage: Coverage): string[] {
-  return [...coverage].map(([rule, predicates]) => {
-    const each = [...predicates].map(
-      ([name, seen]) =>
-        `${name} ${seen.has(true) ? '+' : ''}${seen.has(false) ? '-' : ''}${seen.has('unknown') ? '?' : ''}`,
-    );
-    return `covered (+ held, - did not, ? unknown): ${rule}: ${each.join(', ')}`;
-  });
-}
-
 function testCommand(): Command {
   return new Command('test')
     .description('run offline test cases of auto-cancel rules; exit 1 if a verdict differs')
@@ -46,10 +35,7 @@ function testCommand(): Command {
       const loaded = loadOptional(file);
       const cases = files.map(file => ({ file, checks: testRules(readRuleCase(file), loaded?.config) }));
       const checks = cases.flatMap(({ checks }) => checks);
-      const lines = [
-        ...cases.flatMap(({ file, checks }) => checks.flatMap(check => toLines(file, check))),
-        ...coverageLines(coverageOf(checks)),
-      ];
+      const lines = cases.flatMap(({ file, checks }) => checks.flatMap(check => toLines(file, check)));
       process.stdout.write(`${lines.join('\n')}\n`);
       const wrong = checks.filter(({ isAsExpected }) => !isAsExpected).length;
       if (wrong > 0) throw new Error(`${wrong} of ${checks.length} expectations are not met`);
