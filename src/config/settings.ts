@@ -22,21 +22,13 @@ const inheritedAt =
 
 /** Minimum interval (ms). */
 const MIN_INTERVAL = 10;
-/** Minimum interval that causes no warning (ms). Shorter ones are probably mistakes. */
-const MIN_USUAL_INTERVAL = 1000;
 
 function checkInterval(ms: number, path: Path, report: Reporter): void {
   if (ms < MIN_INTERVAL) report.error(path, `must be at least ${formatDuration(MIN_INTERVAL)}`);
-  else if (ms < MIN_USUAL_INTERVAL) report.warn(path, `is ${formatDuration(ms)}: more than once a second`);
-}
-
-function checkTimeouts({ connectTimeout, timeout }: Config['upstream'], path: Path, report: Reporter): void {
-  if (connectTimeout > timeout)
-    report.warn([...path, 'connectTimeout'], `is longer than timeout, ${formatDuration(timeout)}`);
 }
 
 function checkCollect(collect: Config['collect'], at: At, report: Reporter): void {
-  const { dlq, events } = collect;
+  const { events } = collect;
   // In every section, keys that end in `every` are intervals.
   for (const [section, options] of Object.entries(collect)) {
     for (const [key, value] of Object.entries(options)) {
@@ -46,26 +38,6 @@ function checkCollect(collect: Config['collect'], at: At, report: Reporter): voi
   if (events.overlap > events.lateSweep) {
     const [overlap, lateSweep] = [formatDuration(events.overlap), formatDuration(events.lateSweep)];
     report.error(at('events', 'overlap'), `is ${overlap} but must be at most lateSweep, ${lateSweep}`);
-  }
-  if (collect.routes.length === 0) {
-    const why = 'route, but collect.routes is empty: every route is __unmatched__';
-    if (events.destination === 'route') report.warn(at('events', 'destination'), `is ${why}`);
-    if (dlq.breakdowns.includes('route')) report.warn(at('dlq', 'breakdowns'), `names ${why}`);
-  }
-  const asked = new Map<string, string>();
-  for (const [index, { name, match }] of dlq.filters.entries()) {
-    const query = JSON.stringify(
-      Object.entries(match)
-        .map(([key, value]) => [key, String(value)])
-        .sort(),
-    );
-    const same = asked.get(query);
-    if (same !== undefined) {
-      report.warn(
-        at('dlq', 'filters', index, 'match'),
-        `is the same as in the filter ${same}: its entries are read and counted twice`,
-      );
-    } else asked.set(query, name);
   }
 }
 
@@ -110,9 +82,6 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, re
         [...path, 'except', key],
         `excludes everything that match.${key} matches: the rule applies to nothing`,
       );
-  }
-  if (rule.limits.perRun === 0 || rule.limits.perHour === 0) {
-    report.warn([...path, 'limits'], 'contains a 0: the rule never cancels');
   }
   const own = accounts.filter(({ name }) => rule.accounts?.includes(name) ?? true);
   const { key, ms } = minimumSpan(rule);
@@ -252,18 +221,9 @@ export function checkSettings(config: Config, now: number, report: Reporter): vo
     if (warning) report.warn(['accounts', index, 'budget', 'requestsPerDay'], warning);
     checkPlan(account, ['accounts', index], report);
     checkBaseUrls(account, ['accounts', index], report);
-    const upstream = ['accounts', index, 'upstream'];
-    if (report.isGiven(upstream)) checkTimeouts(account.upstream, upstream, report);
   }
   checkObjectives(config, report);
-  const { upstream, staleness, alerts, autoCancel } = config;
-  checkTimeouts(upstream, ['upstream'], report);
-  if (staleness.withdrawAfter < staleness.markAfter) {
-    report.warn(
-      ['staleness', 'withdrawAfter'],
-      `is less than markAfter, ${staleness.markAfter}, before which nothing is withdrawn`,
-    );
-  }
+  const { alerts, autoCancel } = config;
   checkInterval(alerts.evaluateEvery, ['alerts', 'evaluateEvery'], report);
   if (config.heartbeat) checkInterval(config.heartbeat.every, ['heartbeat', 'every'], report);
   for (const [index, rule] of autoCancel.rules.entries()) {
