@@ -10,7 +10,7 @@ function escapeLabelValue(value: string): string {
 }
 
 /** Returns the name in HELP, TYPE and UNIT lines: OpenMetrics removes the suffix of counters and infos. */
-export function familyName(family: Family, format: Format): string {
+function familyName(family: Family, format: Format): string {
   if (format === 'text') return family.name;
   if (family.type === 'counter') return family.name.replace(/_total$/, '');
   if (family.type === 'info') return family.name.replace(/_info$/, '');

@@ -2,7 +2,6 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { createYielder, type Yielder } from '../kit/yielder.ts';
 import type { Format, Scope } from '../model/exposition.ts';
-import { checkFamilies } from './exposition-check.ts';
 import { createLines, END, hasExemplars, renderHeader } from './exposition-text.ts';
 import type { Family, Sample, Source } from './family.ts';
 
@@ -128,7 +127,7 @@ function join(families: readonly Family[], sources: readonly RenderedSource[], f
 }
 
 /**
- * Creates an exposition of `sources`. Throws if their families conflict. Later errors of a source are passed to `onError`; the
+ * Creates an exposition of `sources`, whose families of the same name must be equal. Errors of a source are passed to `onError`; the
  * source is then omitted until its revision changes. Omits accounts that `isShown` rejects at the time of a call.
  */
 export function createExposition(
@@ -149,10 +148,10 @@ export function createExposition(
     return byAccount.get(scope === 'agent' ? undefined : scope.account) ?? [];
   }
 
-  /** Replaces the sources, and keeps the rendered text of unchanged ones. Throws like `createExposition`. */
+  /** Replaces the sources, and keeps the rendered text of unchanged ones. */
   function use(next: readonly Source[]): void {
     if (next === used) return;
-    families = checkFamilies(next);
+    families = [...new Map(next.flatMap(source => source.families).map(family => [family.name, family])).values()];
     const known = new Map(everything.map(rendered => [rendered.source, rendered]));
     used = next;
     everything = next.map(source => known.get(source) ?? createRenderedSource(source, turns, onError));

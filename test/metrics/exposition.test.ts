@@ -1,7 +1,7 @@
 import { gunzipSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
 import { CONTENT_TYPES, createExposition } from '../../src/metrics/exposition.ts';
-import { counter, type Family, formatLe, gauge, histogram, info } from '../../src/metrics/family.ts';
+import { counter, formatLe, gauge, histogram, info } from '../../src/metrics/family.ts';
 import type { Format, Scope } from '../../src/model/exposition.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { createFakeSource } from './sources.ts';
@@ -132,9 +132,6 @@ describe('exposition', () => {
     expect(shown).toBe(await text('everything', 'text', [second, agent]));
     agent.set({});
     for (const gzip of [true, false]) expect(await body(gzip)).not.toContain('process_cpu_seconds_total');
-    const contradiction = { ...second, families: [{ ...waiting, help: 'another' }] };
-    expect(() => exposition.use([first, contradiction])).toThrow('two ways');
-    expect(await body(false)).toBe(await text('everything', 'text', [createSources().second, agent]));
   });
 
   test('the exposition contains all other sources if one source throws and an error handler is given', async () => {
@@ -167,31 +164,13 @@ describe('exposition', () => {
   });
 });
 
-describe('conflicting families', () => {
-  test.each<[string, ...Family[][]]>([
-    ['family delivery_a is defined in two ways', [gauge('delivery_a', 'x')], [gauge('delivery_a', 'y')]],
-    ['family delivery_a is defined in two ways', [gauge('delivery_a', 'x')], [gauge('delivery_a', 'x', ['l'])]],
-    ['delivery_a and family delivery_a_total both', [counter('delivery_a_total', 'x')], [gauge('delivery_a', 'x')]],
-    ['delivery_a_count and family delivery_a both', [histogram('delivery_a', 'x')], [gauge('delivery_a_count', 'x')]],
-    ['family delivery-a is not a metric name', [gauge('delivery-a', 'x')]],
-    ['family delivery_a is not a name of type counter', [counter('delivery_a', 'x')]],
-    ['family delivery_a is not a name of type info', [info('delivery_a', 'x')]],
-    ['family delivery_a has a label twice', [gauge('delivery_a', 'x', ['l', 'l'])]],
-    ['family delivery_a has the label a-b, which is no', [gauge('delivery_a', 'x', ['a-b'])]],
-    ['family delivery_a has the label le', [histogram('delivery_a', 'x', ['le'])]],
-    ['family delivery_a has the label account', [gauge('delivery_a', 'x', ['account'])]],
-  ])('createExposition rejects invalid or conflicting families: %s', (message, ...families) => {
-    expect(() => createExposition(families.map(listed => createFakeSource(listed, {}, 'a')))).toThrow(message);
-  });
-
-  test('sources with equal definitions share one family', async () => {
-    const sources = ['a', 'b'].map(name =>
-      createFakeSource([gauge('delivery_a', 'x')], { delivery_a: [{ labels: {}, value: 1 }] }, name),
-    );
-    expect(await text('everything', 'text', sources)).toBe(
-      '# HELP delivery_a x\n# TYPE delivery_a gauge\ndelivery_a{account="a"} 1\ndelivery_a{account="b"} 1\n',
-    );
-  });
+test('sources with equal definitions share one family', async () => {
+  const sources = ['a', 'b'].map(name =>
+    createFakeSource([gauge('delivery_a', 'x')], { delivery_a: [{ labels: {}, value: 1 }] }, name),
+  );
+  expect(await text('everything', 'text', sources)).toBe(
+    '# HELP delivery_a x\n# TYPE delivery_a gauge\ndelivery_a{account="a"} 1\ndelivery_a{account="b"} 1\n',
+  );
 });
 
 test.each([

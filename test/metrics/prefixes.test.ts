@@ -2,19 +2,52 @@ import { expect, it } from 'vitest';
 import { collectors } from '../../src/collectors/index.ts';
 import { accountFamilies } from '../../src/metrics/account-families.ts';
 import { alertingFamilies } from '../../src/metrics/alerting.ts';
+import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
+import type { Family, FamilyType } from '../../src/metrics/family.ts';
+import { leaderFamilies } from '../../src/metrics/leader.ts';
 import { accountInfoFamily } from '../../src/metrics/own.ts';
 import { createProcessMetrics } from '../../src/metrics/process.ts';
 
 const agent = createProcessMetrics({ version: '', configHash: '', configLoadedAt: 0, endpoints: [] }).source.families;
-const families = new Map(
-  [
-    ...collectors.flatMap(({ families }) => Object.values(families)),
-    ...accountFamilies,
-    ...Object.values(alertingFamilies),
-    accountInfoFamily([]),
-    ...agent,
-  ].map(family => [family.name, family]),
-);
+const all: readonly Family[] = [
+  ...collectors.flatMap(({ families }) => Object.values(families)),
+  ...accountFamilies,
+  ...Object.values(alertingFamilies),
+  ...Object.values(autoCancelFamilies),
+  ...Object.values(leaderFamilies),
+  accountInfoFamily([]),
+  ...agent,
+];
+const families = new Map(all.map(family => [family.name, family]));
+
+/** Suffixes of the names of a family's samples in OpenMetrics. */
+const SUFFIXES: Readonly<Record<FamilyType, readonly string[]>> = {
+  gauge: [],
+  counter: ['_total', '_created'],
+  histogram: ['_bucket', '_sum', '_count', '_created'],
+  info: ['_info'],
+};
+
+it('families of the same name are equal, and no family has the name of samples of another', () => {
+  for (const family of all) expect(family).toEqual(families.get(family.name));
+  const names = [...families.values()].flatMap(({ name, type }) => {
+    const base = name.replace(/_(total|info)$/, suffix => (SUFFIXES[type].includes(suffix) ? '' : suffix));
+    return [base, ...SUFFIXES[type].map(suffix => base + suffix)];
+  });
+  expect(names.filter((name, index) => names.indexOf(name) !== index)).toEqual([]);
+});
+
+it('names and labels of families are valid', () => {
+  const ends: Readonly<Partial<Record<FamilyType, RegExp>>> = { counter: /._total$/, info: /._info$/ };
+  const wrong = all.filter(
+    ({ name, type, labels }) =>
+      !/^[a-z][a-z0-9_]*$/.test(name) ||
+      ends[type]?.test(name) === false ||
+      new Set(labels).size !== labels.length ||
+      labels.some(label => !/^[a-z][a-z0-9_]*$/.test(label) || label === 'account' || label === 'le'),
+  );
+  expect(wrong.map(({ name }) => name)).toEqual([]);
+});
 
 it('the name prefix of each family shows which module owns it', () => {
   const ofCollectors = collectors.map(({ name }) => `${name}_`).join('|');
