@@ -5,9 +5,9 @@ import { readFileSync } from 'node:fs';
  * `<!-- end: NAME -->`. Throws an Error if the markers are missing.
  */
 export function withPart(file: string, name: string, content: string, text = readFileSync(file, 'utf8')): string {
-  const [start, end] = [`<!-- generated: ${name} -->\n`, `\n<!-- end: ${name} -->`];
+  const [start, end] = [`<!-- generated: ${name} -->\n`, `<!-- end: ${name} -->`];
   const [before, rest, ...more] = text.split(start);
   const after = rest?.slice(rest.indexOf(end));
   if (!after?.startsWith(end) || more.length > 0) throw new Error(`${file} has no markers for ${name}`);
-  return `${before}${start}${content}${after}`;
+  return `${before}${start}${content}\n${after}`;
 }

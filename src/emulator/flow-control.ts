@@ -5,7 +5,7 @@ import type { Fields } from './message.ts';
 type Limited = { readonly [K in 'flowControlKey' | 'parallelism' | 'rate' | 'period']?: Fields[K] | undefined };
 
 /** Limits that replace those of the messages. */
-export interface LimitChange extends Pick<Fields, 'parallelism' | 'rate'> {
+export interface PlannedLimits extends Pick<Fields, 'parallelism' | 'rate'> {
   readonly isPinned: boolean;
 }
 
@@ -41,7 +41,7 @@ const IDLE_MS = 10 * 60_000;
 /** Starts deliveries within the parallelism and rate of their key. Others wait in order. */
 export class FlowControl {
   readonly #agenda: Agenda;
-  readonly #changeOf: (name: string) => LimitChange | undefined;
+  readonly #changeOf: (name: string) => PlannedLimits | undefined;
   readonly #idleMs: number;
   readonly #keys = new Map<string, Key>();
 
@@ -50,7 +50,7 @@ export class FlowControl {
     {
       changeOf = () => undefined,
       idleMs = IDLE_MS,
-    }: { changeOf?: (name: string) => LimitChange | undefined; idleMs?: number } = {},
+    }: { changeOf?: (name: string) => PlannedLimits | undefined; idleMs?: number } = {},
   ) {
     this.#agenda = agenda;
     this.#changeOf = changeOf;

@@ -1,6 +1,6 @@
 import type { Dialect } from './dialect.ts';
 import type { FaultSeed } from './faults.ts';
-import type { LimitChange } from './flow-control.ts';
+import type { PlannedLimits } from './flow-control.ts';
 
 /** Times in ms. `elapsedMs` counts from the start of the workload and is negative before it. */
 export interface Scenario {
@@ -15,7 +15,7 @@ export interface Scenario {
    */
   schedule?(scheduleId: string, elapsedMs: number): 'stops' | 'fails' | 'paused' | 'deleted' | 'twice' | undefined;
   /** Returns limits of a flow-control key that somebody set independently of the messages. */
-  limits?(key: string, elapsedMs: number): LimitChange | undefined;
+  limits?(key: string, elapsedMs: number): PlannedLimits | undefined;
   /** Returns the share (0 to 1) of workflow runs that never end. */
   stuckRuns?(elapsedMs: number): number;
   /** Share of the daily requests that other clients of the account have used. */
