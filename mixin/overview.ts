@@ -23,7 +23,17 @@ import {
 } from './queries.ts';
 
 const { total, finished, timeToDeliver, queueWait, attempt, answers, inFlight, overdue, overdueNow } = events.families;
-const { waitlistSize, parallelismInUse, parallelismLimit, rateUsed, rateLimit, paused, state } = flowControl.families;
+const {
+  waitlistSize,
+  parallelismInUse,
+  parallelismLimit,
+  rateUsed,
+  rateLimit,
+  paused,
+  state,
+  accountInUse,
+  accountLimit,
+} = flowControl.families;
 
 const perAccount = { keep: ['account'] } as const;
 /** Share of the messages that ended or became overdue in the last hour and were not on time. */
@@ -231,7 +241,7 @@ const plan: readonly PanelSpec[] = [
     kind: 'table',
     title: 'Plan limits used',
     description:
-      'How much of its plan’s limits does each account use? Messages: created in the last 24 hours. Parallelism: deliveries with a flow-control key alone. Empty: unlimited, or neither configured nor in the record of a token reset.',
+      'How much of its plan’s limits does each account use? Messages: created in the last 24 hours. Parallelism: read while messages wait on a flow-control key. Empty: unlimited or unknown.',
     unit: 'share',
     labels: { account: 'Account' },
     columns: [
@@ -244,7 +254,7 @@ const plan: readonly PanelSpec[] = [
       {
         title: 'Parallelism',
         unit: 'share',
-        expr: used(level(parallelismInUse, perAccount), limit('global_parallelism')),
+        expr: used(level(accountInUse, perAccount), level(accountLimit, perAccount)),
         ...SHARE_OF_LIMIT,
       },
       {

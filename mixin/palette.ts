@@ -63,6 +63,7 @@ const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     idle: 'light-green',
     rate_limited: 'yellow',
     parallelism_full: 'light-yellow',
+    account_full: 'dark-yellow',
     moving: 'green',
     waiting: 'orange',
     // The agent's alerts.

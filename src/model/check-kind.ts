@@ -33,6 +33,7 @@ export const CHECK_KINDS = [
   'messages_redelivered',
   'waitlist_growing',
   'waitlist_stalled',
+  'account_full',
   'paused_with_backlog',
   'limit_changed',
   'schedule_missed',
@@ -64,6 +65,7 @@ const KIND_WORDS: Readonly<Partial<Record<CheckKind | 'not_shown', string>>> = {
   auto_cancel_failed: 'auto-cancel failed',
   messages_failing_slowly: 'slow burn',
   retries_high: 'many retries',
+  account_full: 'account parallelism full',
   not_shown: 'cannot be shown',
 };
 

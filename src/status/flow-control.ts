@@ -38,7 +38,7 @@ export function waitingOf({ shown: { flow_control: read } }: CheckInput): number
 export function flowControlView(input: CheckInput): FlowControl {
   const { enabled, data } = input.dataOf('flow_control');
   const { now, committed } = input.shown.flow_control ?? {};
-  const { keys, beyondCap = 0, beyondCapWaiting = 0 } = now ?? {};
+  const { keys, beyondCap = 0, beyondCapWaiting = 0, parallelism } = now ?? {};
   function row(entry: TrackedKey): Row {
     const { key, waitlistSize: waiting } = entry;
     const change = input.changes.change(waitlistOf(key), waiting, PACE_OVER);
@@ -68,6 +68,8 @@ export function flowControlView(input: CheckInput): FlowControl {
     waiting: waitingOf(input),
     beyondCap,
     beyondCapWaiting,
+    parallelismLimit: orNull(parallelism?.limit),
+    parallelismInUse: orNull(parallelism?.inUse),
     rows: input.keys.map(row),
   };
 }

@@ -9,6 +9,7 @@ import type {
   TrackedKey,
 } from '../../src/collectors/index.ts';
 import { type AccountMeter, createAccountMeter } from '../../src/metrics/own.ts';
+import type { GlobalParallelism } from '../../src/model/service.ts';
 import type { FailedFilter, RoundStatus } from '../../src/model/status.ts';
 import type { CheckedAccount, CheckedSettings } from '../../src/rules/checks/account.ts';
 
@@ -137,6 +138,7 @@ function eventsFacts() {
 export function calmAccount() {
   const [dlq, events] = [dlqFacts(), eventsFacts()];
   const keys = [{ ...(KEY as Mutable<TrackedKey>) }];
+  const parallelism = { limit: 100, inUse: 7 } as GlobalParallelism | undefined;
   const plan = { record: undefined, limits: { dlq_size: 10_000 } };
   const settings = {
     retention: { dlq: 7 * DAY, events: null },
@@ -165,6 +167,7 @@ export function calmAccount() {
     events,
     keys,
     limits: new Map<string, KeyLimits>(),
+    parallelism,
     plan,
     meter,
     budgetRemaining: 150_000 as number | undefined,
@@ -180,7 +183,7 @@ export function checkedAccountOf(
   account: CalmAccount,
   { autoCancel, recent }: Pick<CheckedAccount, 'autoCancel' | 'recent'>,
 ): CheckedAccount {
-  const { collectors, dlq, events, keys, limits, plan, ...rest } = account;
+  const { collectors, dlq, events, keys, limits, parallelism, plan, ...rest } = account;
   const all = Object.values(collectors);
   const visible = <F>(name: keyof typeof collectors, facts: F) => {
     const { withdrawn, rounds } = collectors[name] ?? { withdrawn: true, rounds: [] };
@@ -199,6 +202,7 @@ export function checkedAccountOf(
         beyondCap: 0,
         beyondCapWaiting: 0,
         limits,
+        parallelism,
       }),
       account: visible<PlanFacts>('account', plan),
     },

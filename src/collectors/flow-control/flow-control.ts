@@ -4,11 +4,13 @@ import type { Sample } from '../../metrics/family.ts';
 import type { Change } from '../../model/change.ts';
 import { FLOW_STATES, type FlowState, flowStateOf } from '../../model/flow-state.ts';
 import { type FlowControlEntry, KEY_LIMITS, PINNABLE } from '../../model/message.ts';
+import type { GlobalParallelism } from '../../model/service.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { UpstreamError } from '../../upstream/errors.ts';
 import { type Members, OTHER, seriesDropped } from '../cap.ts';
 import { type Collector, defineKind, type Folded, familiesOf, toSeconds } from '../collector.ts';
 import { createKeyList, type KeyFacts, type ReadList } from '../key-list.ts';
+import { createParallelismReader } from './account-parallelism.ts';
 import { addSample, timeToDrain, type WaitlistSample } from './drain.ts';
 import { changeSamples, followLimits, restoreLimits, shownLimits, type TrackedLimits } from './limits.ts';
 
@@ -64,6 +66,8 @@ export interface FlowControlFacts extends KeyFacts {
   readonly shown: readonly TrackedKey[];
   /** Limits of the shown keys and their changes, and those of other keys with changes. */
   readonly limits: TrackedLimits;
+  /** Of the account; empty if unknown, undefined if nothing waits or the service does not report it. */
+  readonly parallelism?: GlobalParallelism | undefined;
 }
 
 type TrackedKeys = ReadonlyMap<string, TrackedKey>;
@@ -80,6 +84,7 @@ interface Memory {
   readonly known: ReadonlySet<string>;
   readonly unlisted: Unlisted;
   readonly limits: TrackedLimits;
+  readonly parallelism: FlowControlFacts['parallelism'];
 }
 
 /** Watched keys that are missing from the last complete list, as of `at` (ms since the Unix epoch). */
@@ -210,6 +215,16 @@ export const flowControl = defineKind({
       'Estimated time until the waitlist of the flow-control key is empty. Absent unless the waitlist shrinks steadily.',
       secondsToDrain,
     ),
+    accountLimit: gauge({
+      name: 'delivery_parallelism_limit',
+      help: 'Maximum concurrent deliveries of the account. Read only while messages wait on a flow-control key.',
+      pick: ({ parallelism }) => parallelism?.limit,
+    }),
+    accountInUse: gauge({
+      name: 'delivery_parallelism_in_use',
+      help: 'Deliveries in progress of the account. Read only while messages wait on a flow-control key.',
+      pick: ({ parallelism }) => parallelism?.inUse,
+    }),
     seriesDropped: gauge({
       ...seriesDropped,
       pick: ({ beyondCap }) => [{ labels: { family: waitlistSize.name }, value: beyondCap }],
@@ -223,9 +238,16 @@ export const flowControl = defineKind({
   create: createFlowControl,
 });
 
+const hasWaiting = ({ waitlistSize = 0 }: FlowControlEntry) => waitlistSize > 0;
+
 /** Adds a read of a key. `before`: the key after its previous read; `at`: time of the response (ms since the Unix epoch). */
-function track(before: TrackedKey | undefined, entry: FlowControlEntry, at: number): TrackedKey {
-  const state = flowStateOf(entry, before);
+function track(
+  before: TrackedKey | undefined,
+  entry: FlowControlEntry,
+  at: number,
+  account?: GlobalParallelism,
+): TrackedKey {
+  const state = flowStateOf(entry, before, account);
   const since = state === before?.state ? before?.since : at;
   const isStopped = state === 'paused' || state === 'idle';
   const { waitlistSize } = entry;
@@ -238,6 +260,7 @@ export function createFlowControl(
   options: FlowControlOptions,
   { now: clock }: FlowControlServices = {},
 ): Collector<FlowControlFacts, Memory, never> {
+  const readParallelism = createParallelismReader();
   return {
     ...flowControl,
     rounds: flowControl.rounds(options),
@@ -250,13 +273,20 @@ export function createFlowControl(
       known: new Set(),
       unlisted: { at: 0, keys: new Set() },
       limits: restoreLimits(rows),
+      parallelism: undefined,
     }),
     recall: memory => factsOf(memory, options),
     async observe({ api, memory, round, now, signal }) {
       const time = () => clock?.() ?? now;
       if (round === 'watch') {
         const { isPartial, ...read } = await readWatched(api, options, memory, time, signal);
-        return { fold: latest => foldIndividual(latest, read, options, memory.keys), isPartial, more: undefined };
+        const isWaiting = read.found.some(({ entry }) => hasWaiting(entry));
+        const account = isWaiting ? { parallelism: await readParallelism(api, time(), signal) } : {};
+        return {
+          fold: latest => foldIndividual({ ...latest, ...account }, read, options, memory.keys),
+          isPartial,
+          more: undefined,
+        };
       }
       const before = {
         members: memory.members,
@@ -264,15 +294,17 @@ export function createFlowControl(
         timesKept: (key: string) => memory.kept.get(key) ?? 0,
       };
       const keys = createKeyList(options, before);
-      let hasIncomplete = false;
+      let [hasIncomplete, isWaiting] = [false, false];
       const rejected = await api.flowControl(signal, entry => {
         hasIncomplete ||= entry.isIncomplete ?? false;
+        isWaiting ||= hasWaiting(entry);
         keys.add(entry);
       });
       const list = keys.end(rejected);
       const at = time();
+      const parallelism = isWaiting ? await readParallelism(api, at, signal) : undefined;
       return {
-        fold: latest => foldList(latest, list, options, at, memory.keys),
+        fold: latest => foldList({ ...latest, parallelism }, list, options, at, memory.keys),
         isPartial: rejected > 0 || hasIncomplete,
         more: undefined,
       };
@@ -296,7 +328,7 @@ function foldList(
   for (const entry of [...shown, ...idle]) {
     const before = memory.keys.get(entry.key);
     // A key that keeps its values has not been read.
-    keys.set(entry.key, before && kept.has(entry.key) ? before : track(before, entry, at));
+    keys.set(entry.key, before && kept.has(entry.key) ? before : track(before, entry, at, memory.parallelism));
   }
   const unlistedKeys = new Set(isComplete ? watch.filter(key => !has(key)) : []);
   const read = shown.filter(({ key }) => !kept.has(key));
@@ -373,7 +405,7 @@ function foldIndividual(
     const compared = followLimits({ ...memory, limits }, [entry], at, readFrom);
     limits = compared.limits;
     changes.push(...compared.changes);
-    keys.set(entry.key, track(keys.get(entry.key), entry, at));
+    keys.set(entry.key, track(keys.get(entry.key), entry, at, memory.parallelism));
     kept.delete(entry.key);
     known.add(entry.key);
     unlisted.delete(entry.key);
@@ -386,10 +418,14 @@ function foldIndividual(
   return fold({ ...memory, keys, kept, known, unlisted: { at: listedAt, keys: unlisted }, limits }, options, changes);
 }
 
-const factsOf = ({ counts, keys, limits }: Memory, { maxSeries }: FlowControlOptions): FlowControlFacts => ({
+const factsOf = (
+  { counts, keys, limits, parallelism }: Memory,
+  { maxSeries }: FlowControlOptions,
+): FlowControlFacts => ({
   ...counts,
   shown: [...keys.values()],
   limits: shownLimits(limits, key => keys.has(key), maxSeries),
+  parallelism,
 });
 
 const fold = (

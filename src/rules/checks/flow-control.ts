@@ -4,9 +4,10 @@ import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MINUTE } from '../../kit/duration.ts';
 import { BACKLOG_TREND, WAITLIST_UNCHANGED } from '../../metrics/thresholds.ts';
+import { isAccountFull } from '../../model/flow-state.ts';
 import { KEY_LIMITS, type KeyLimit } from '../../model/message.ts';
 import type { CheckInput } from './account.ts';
-import { type AccountCheck, checksOf, type Finding, intervalOf, isMoreBy, KEEP_FIRING_FOR } from './check.ts';
+import { type AccountCheck, checksOf, type Finding, intervalOf, isMoreBy, KEEP_FIRING_FOR, UNKNOWN } from './check.ts';
 import { clockTime, count, durationText, growthText, longText, plural } from './words.ts';
 
 const defineCheck = checksOf('flow_control');
@@ -17,11 +18,14 @@ export const waitlistOf = (key: string) => seriesName(flowControlFamilies.waitli
 type WaitingKey = TrackedKey & { readonly waiting: number };
 
 /** Formats reported limits: `parallelism 10 of 10 in use, rate 50 of 50 used`. */
-function limitsOf({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: TrackedKey): string {
+function limitsOf(input: CheckInput, key: TrackedKey): string {
+  const { parallelismLimit, parallelismInUse, rateLimit, rateUsed, state } = key;
+  const { limit, inUse } = (state === 'account_full' && input.shown.flow_control?.now?.parallelism) || {};
   const used = (what: string, of: number | undefined, limit: number | undefined, word: string) =>
     of === undefined || limit === undefined ? '' : `${what} ${count(of)} of ${count(limit)} ${word}`;
   const slots = used('parallelism', parallelismInUse, parallelismLimit, 'in use');
-  const all = [slots, used('rate', rateUsed, rateLimit, 'used')].filter(text => text !== '');
+  const ofAccount = used('the account’s parallelism', inUse, limit, 'in use');
+  const all = [slots, used('rate', rateUsed, rateLimit, 'used'), ofAccount].filter(text => text !== '');
   return all.length === 0 ? '' : `; ${all.join(', ')}`;
 }
 
@@ -111,7 +115,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
     check: eachKey((input, row) => {
       const grown = !row.paused && trend(input, row);
       if (typeof grown !== 'object') return grown;
-      const text = `Key ${row.key}: ${plural(row.waiting, 'message')} waiting, +${count(grown.by)} in ${durationText(grown.overSeconds)}${limitsOf(row)}.`;
+      const text = `Key ${row.key}: ${plural(row.waiting, 'message')} waiting, +${count(grown.by)} in ${durationText(grown.overSeconds)}${limitsOf(input, row)}.`;
       return { text };
     }),
   }),
@@ -125,9 +129,22 @@ export const WAITLISTS: readonly AccountCheck[] = [
       const [first] = points;
       const hasGap = points.some(({ at }, index) => (points[index + 1]?.at ?? input.now) - at > MAX_GAP);
       if (!first || hasGap || input.now - first.at < WAITLIST_UNCHANGED - MINUTE) return 'unknown';
-      const text = `Key ${row.key}: ${plural(row.waiting, 'message')} waiting, unchanged for ${durationText(WAITLIST_UNCHANGED / 1000)} or more${limitsOf(row)}.`;
+      const text = `Key ${row.key}: ${plural(row.waiting, 'message')} waiting, unchanged for ${durationText(WAITLIST_UNCHANGED / 1000)} or more${limitsOf(input, row)}.`;
       return { since: first.at, text };
     }),
+  }),
+  defineCheck('account_full', 'DeliveryParallelismFull', {
+    for: 15 * MINUTE,
+    keepFiringFor: KEEP_FIRING_FOR,
+    when: 'messages wait on flow-control keys, and as many deliveries run as the parallelism of the account allows; not checked if the service does not report it',
+    check({ shown, keys: [longest] }) {
+      const { parallelism } = shown.flow_control?.now ?? {};
+      if (!parallelism) return [];
+      if (!isAccountFull(parallelism)) return parallelism.inUse === undefined ? UNKNOWN : [];
+      const { inUse = 0, limit = 0 } = parallelism;
+      const waiting = longest ? `; ${plural(longest.waitlistSize ?? 0, 'message')} waiting on key ${longest.key}` : '';
+      return `The account’s parallelism is used up: ${count(inUse)} of ${count(limit)} deliveries at once${waiting}.`;
+    },
   }),
   defineCheck('paused_with_backlog', 'DeliveryDispatchPausedWithBacklog', {
     when: 'a key is paused and messages wait on it',

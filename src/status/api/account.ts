@@ -151,6 +151,8 @@ export const AccountView = z.object({
     waiting: Maybe(Num),
     beyondCap: Num.describe('Keys without a separate series.'),
     beyondCapWaiting: Num.describe('Messages and workflow steps that wait on these keys.'),
+    parallelismLimit: Maybe(Num).describe('Of the account; null while nothing waits, or if it is not reported.'),
+    parallelismInUse: Maybe(Num).describe('Of the account.'),
     rows: z
       .array(
         z.object({

@@ -73,7 +73,7 @@ function keys({ rows, keys }: FlowControl, now: number): Html {
 ${missing.length > 0 && html`<p class="soft">The service does not report ${missing.join(' and ')} of keys.</p>`}`;
 }
 
-const keyTiles = ({ keys, beyondCap, beyondCapWaiting, rows }: FlowControl) => [
+const keyTiles = ({ keys, beyondCap, beyondCapWaiting, rows, parallelismInUse, parallelismLimit }: FlowControl) => [
   tile(
     'Keys',
     count(keys),
@@ -81,6 +81,13 @@ const keyTiles = ({ keys, beyondCap, beyondCapWaiting, rows }: FlowControl) => [
   ),
   rows.some(({ paused }) => paused !== null) &&
     tile('Paused keys', html`${rows.filter(({ paused }) => paused === true).length}`, `of the ${rows.length} shown`),
+  parallelismInUse !== null &&
+    tile(
+      'Parallelism',
+      count(parallelismInUse),
+      shareBar(parallelismInUse, parallelismLimit, 'Parallelism of the account'),
+      html`of ${count(parallelismLimit)} deliveries at once, all keys and messages`,
+    ),
 ];
 
 const WAITING: Chart = {

@@ -56,6 +56,20 @@ it.each<[previous: string | undefined, read: string, state: FlowState | undefine
   expect(flowStateOf(readOf(read), previous === undefined ? undefined : readOf(previous))).toBe(state);
 });
 
+it.each<[account: object | undefined, read: string, state: FlowState | undefined]>([
+  [{ limit: 3, inUse: 3 }, 'waiting 5, slots 1/3', 'account_full'],
+  [{ limit: 3, inUse: 4 }, 'waiting 5', 'account_full'],
+  [{ limit: 3, inUse: 3 }, 'waiting 5, slots 3/3', 'parallelism_full'],
+  [{ limit: 3, inUse: 3 }, 'waiting 0', 'idle'],
+  [{ limit: 3, inUse: 2 }, 'waiting 5', 'waiting'],
+  [{ limit: 3 }, 'waiting 5', 'waiting'],
+  [{ inUse: 3 }, 'waiting 5', 'waiting'],
+  [{}, 'waiting 5', 'waiting'],
+  [undefined, 'waiting 5', 'waiting'],
+])('with a parallelism of the account of %j, the read "%s" shows the state %s', (account, read, state) => {
+  expect(flowStateOf(readOf(read), readOf(read), account)).toBe(state);
+});
+
 const few = fc.option(fc.nat(4), { nil: undefined });
 const entry: fc.Arbitrary<FlowControlEntry> = fc.record({
   key: fc.constant('key'),
@@ -67,9 +81,11 @@ const entry: fc.Arbitrary<FlowControlEntry> = fc.record({
   paused: fc.option(fc.boolean(), { nil: undefined }),
 });
 
+const account = fc.option(fc.record({ limit: few, inUse: few }), { nil: undefined });
+
 it('every key has the first state whose condition holds, only from reported fields', () => {
   fc.assert(
-    fc.property(entry, fc.option(entry, { nil: undefined }), (key, previous) => {
+    fc.property(entry, fc.option(entry, { nil: undefined }), account, (key, previous, account) => {
       const changed = (['waitlistSize', 'parallelismInUse', 'rateUsed'] as const).filter(
         name => key[name] !== undefined && previous?.[name] !== undefined && key[name] !== previous[name],
       );
@@ -78,10 +94,11 @@ it('every key has the first state whose condition holds, only from reported fiel
         idle: key.waitlistSize === 0,
         rate_limited: Number(key.rateUsed) >= Number(key.rateLimit),
         parallelism_full: Number(key.parallelismInUse) >= Number(key.parallelismLimit),
+        account_full: Number(account?.inUse) >= Number(account?.limit),
         moving: changed.length > 0,
         waiting: previous !== undefined && changed.length === 0,
       };
-      const state = flowStateOf(key, previous);
+      const state = flowStateOf(key, previous, account);
       expect(state).toBe(FLOW_STATES.find(each => holds[each]));
       if (previous) expect(state).toBeDefined();
       if (key.waitlistSize === 0) expect(['paused', 'idle']).toContain(state);

@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createFlowControl, flowControl } from '../../../src/collectors/flow-control/flow-control.ts';
 import type { FlowControlEntry } from '../../../src/model/message.ts';
+import type { GlobalParallelism } from '../../../src/model/service.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
 import { UpstreamError } from '../../../src/upstream/errors.ts';
 import { drainCourse } from './drain.ts';
@@ -11,7 +12,14 @@ const SIGNAL = new AbortController().signal;
 
 /** Creates a collector of a fake service whose keys and clock the test sets. Returns states as `state since seconds`. */
 function setUp(options: object = {}) {
-  const service = { now: 0, keys: {} as Record<string, Row>, rejected: 0 };
+  const service = {
+    now: 0,
+    keys: {} as Record<string, Row>,
+    rejected: 0,
+    account: { limit: 9, inUse: 0 } as GlobalParallelism | Error,
+    /** Times of the reads of the account's parallelism (s). */
+    asked: [] as number[],
+  };
   const entry = (key: string) => (service.keys[key] ? { key, ...service.keys[key] } : undefined);
   const api = {
     async flowControl(_signal: AbortSignal, add: (entry: FlowControlEntry | undefined) => void) {
@@ -23,15 +31,22 @@ function setUp(options: object = {}) {
       if (found) return found;
       throw new UpstreamError('not_found', 'no such key', { status: 404 });
     },
+    async globalParallelism() {
+      service.asked.push(service.now / 1000);
+      if (service.account instanceof Error) throw service.account;
+      return service.account;
+    },
   } as unknown as Reader;
   const collector = createFlowControl(flowControl.options.parse(options), { now: () => service.now });
   let memory = collector.restore(new Map());
+  let shownAccount: GlobalParallelism | undefined;
   async function observe(round: 'list' | 'watch') {
     const { fold } = await collector.observe({ api, round, now: service.now, memory, walk: undefined, signal: SIGNAL });
     return () => {
       const folded = fold(memory);
       memory = folded.memory;
       const shown = folded.facts?.shown ?? [];
+      shownAccount = folded.facts?.parallelism;
       return Object.fromEntries(
         shown.map(({ key, state, since }) => [key, state === undefined ? '' : `${state} since ${(since ?? 0) / 1000}`]),
       );
@@ -44,6 +59,7 @@ function setUp(options: object = {}) {
       return (await observe(round))();
     },
     service,
+    shownAccount: () => shownAccount,
   };
 }
 
@@ -116,6 +132,60 @@ describe('states of flow-control keys', () => {
     expect(await read('list', 40, {})).toEqual({ a: 'moving since 25' });
     service.rejected = 0;
     expect(await read('list', 55, { a: waiting(4) })).toEqual({ a: 'waiting since 55' });
+  });
+});
+
+describe('parallelism of the account', () => {
+  const FULL = { limit: 9, inUse: 9 };
+
+  it('is read at most once a minute, in either round, and only while messages wait', async () => {
+    const { service, read, shownAccount } = setUp({ watch: ['a'] });
+    service.account = FULL;
+    await read('list', 0, { a: waiting(0), b: {} });
+    expect([service.asked, shownAccount()]).toEqual([[], undefined]);
+    for (let seconds = 15; seconds <= 180; seconds += 15) {
+      const shown = await read(seconds % 45 === 0 ? 'watch' : 'list', seconds, { a: waiting(seconds), b: waiting(1) });
+      expect(shown).toMatchObject({ a: 'account_full since 15' });
+    }
+    expect(service.asked).toEqual([15, 75, 135]);
+    expect(shownAccount()).toEqual(FULL);
+    expect(await read('list', 300, { a: waiting(0) })).toEqual({ a: 'idle since 300' });
+    expect([service.asked.length, shownAccount()]).toEqual([3, undefined]);
+  });
+
+  it('a failed read does not fail the round, and an old value is not used', async () => {
+    const { service, read, shownAccount } = setUp();
+    service.account = FULL;
+    expect(await read('list', 0, { a: waiting(3) })).toEqual({ a: 'account_full since 0' });
+    service.account = new UpstreamError('server', 'status 500', { status: 500 });
+    expect(await read('list', 60, { a: waiting(3) })).toEqual({ a: 'account_full since 0' });
+    expect(await read('list', 120, { a: waiting(3) })).toEqual({ a: 'waiting since 120' });
+    expect(shownAccount()).toEqual({});
+    service.account = FULL;
+    expect(await read('list', 180, { a: waiting(3) })).toEqual({ a: 'account_full since 180' });
+  });
+
+  it('a service without it is asked once an hour', async () => {
+    const { service, read, shownAccount } = setUp();
+    service.account = new UpstreamError('not_found', 'status 404', { status: 404 });
+    for (let minute = 0; minute <= 130; minute += 5) await read('list', 60 * minute, { a: waiting(3) });
+    expect(service.asked).toEqual([0, 3600, 7200]);
+    expect(shownAccount()).toBeUndefined();
+  });
+
+  it('a 404 with a token of another region is a failure, which is repeated', async () => {
+    const { service, read, shownAccount } = setUp();
+    const serviceError = 'user (99a4c327-31f0-490f-a594-043ade84085a) not found in this region (eu-central-1)';
+    service.account = new UpstreamError('not_found', 'status 404', { status: 404, serviceError });
+    for (const seconds of [0, 60, 120]) await read('list', seconds, { a: waiting(3) });
+    expect(service.asked).toEqual([0, 60, 120]);
+    expect(shownAccount()).toEqual({});
+  });
+
+  it('is read again if the clock is set back', async () => {
+    const { service, read } = setUp();
+    for (const seconds of [7200, 0, 15]) await read('list', seconds, { a: waiting(3) });
+    expect(service.asked).toEqual([7200, 0]);
   });
 });
 

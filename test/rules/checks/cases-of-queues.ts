@@ -254,6 +254,25 @@ export const QUEUES: readonly Case[] = [
     [],
   ],
   [
+    'an account whose parallelism is used up',
+    {
+      change(account) {
+        Object.assign(account, { parallelism: { limit: 100, inUse: 100 } });
+        key(account).state = 'account_full';
+      },
+      courses: { [waitlist]: () => 10 },
+    },
+    [
+      'warning waitlist_stalled (tenant-7) 30 min: Key tenant-7: 10 messages waiting, unchanged for 30 min or more; parallelism 3 of 10 in use, the account’s parallelism 100 of 100 in use.',
+      'warning account_full 0 min: The account’s parallelism is used up: 100 of 100 deliveries at once; 10 messages waiting on key tenant-7.',
+    ],
+  ],
+  [
+    'no used-up parallelism of an account without a limit, or while nothing waits',
+    { change: account => Object.assign(account, { parallelism: { inUse: 100 } }) },
+    [],
+  ],
+  [
     'a key that has just been paused',
     {
       change: account => Object.assign(key(account), { paused: true, state: 'paused', since: NOON }),

@@ -122,6 +122,12 @@ describe('unknown results', () => {
       },
       ['waitlist_growing'],
     ],
+    [
+      'an unreadable parallelism of the account',
+      { change: one => Object.assign(one, { parallelism: {} }) },
+      ['account_full'],
+    ],
+    ['no parallelism of the account', { change: one => Object.assign(one, { parallelism: undefined }) }, []],
     ['a waitlist without history', { courses: { [waitlist]: () => undefined } }, ['waitlist_stalled']],
   ])('checks are unknown without their data: %s', (_what, scene, kinds) => {
     expect(unknownIn(scene)).toEqual(kinds);

@@ -153,6 +153,19 @@ const KEYS: readonly ProblemCase[] = [
     regained: 45,
   },
   {
+    kind: 'account_full',
+    what: 'warning account_full',
+    input: { [WAITING]: minute => 5 + (minute % 3), running: flat(100) },
+    at: [15, 17],
+    below: {
+      'one slot is free': { input: { [WAITING]: minute => 5 + (minute % 3), running: flat(99) } },
+      'less than 15 minutes': { input: { [WAITING]: minute => 5 + (minute % 3), running: until(14, 100) } },
+      'nothing waits': { input: { [WAITING]: flat(0), running: flat(100) } },
+    },
+    recovery: { [WAITING]: flat(0), running: flat(3) },
+    memory: 17,
+  },
+  {
     kind: 'paused_with_backlog',
     what: 'warning paused_with_backlog (mail)',
     input: { [WAITING]: minute => 3 + (minute % 2), 'paused mail': flat(1) },

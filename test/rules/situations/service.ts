@@ -71,6 +71,10 @@ export function createService(input: Input) {
       };
     }
 
+    const running = value('running');
+    const isWaiting = keys.some(key => Number(value('waiting', key)) > 0);
+    const parallelism = isWaiting && running !== undefined ? { limit: 100, inUse: running } : undefined;
+
     function keyOf(key: string): TrackedKey {
       const before = shown.find(each => each.key === key);
       const [isFull, isLimited] = [value('full', key) === 1, value('limited', key) === 1];
@@ -82,7 +86,7 @@ export function createService(input: Input) {
         parallelismInUse: isFull ? 10 : 3,
         ...(isLimited && { rateLimit: 10, rateUsed: 10 }),
       };
-      const state = flowStateOf(entry, before);
+      const state = flowStateOf(entry, before, parallelism);
       return { ...entry, state, since: state === before?.state ? before?.since : at };
     }
 
@@ -122,7 +126,7 @@ export function createService(input: Input) {
     });
 
     shown = keys.map(keyOf);
-    const flow_control: FlowControlFacts = flowControlFacts({ keys: keys.length, shown });
+    const flow_control: FlowControlFacts = flowControlFacts({ keys: keys.length, shown, parallelism });
     const most = value('most');
     const account: PlanFacts = { record: undefined, limits: most === undefined ? {} : { dlq_size: most } };
     return { events, dlq, flow_control, account };
