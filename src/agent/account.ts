@@ -1,5 +1,5 @@
 import { rulesOf, trackingOf } from '../auto-cancel/tracking.ts';
-import { accountPlan } from '../collectors/index.ts';
+import { accountPlan, planOf } from '../collectors/index.ts';
 import { type AccountRound, type CollectorsDeps, openCollectors } from '../collectors/open-for-account.ts';
 import type { AccountSettings, Config } from '../config/schema.ts';
 import { Recorder } from '../history/recorder.ts';
@@ -74,7 +74,7 @@ export async function openAccount(given: AccountSettings, deps: AccountDeps, las
     limits: () => settings.limits,
     inherited: isOtherService ? undefined : last?.inherit(),
   });
-  const plan = () => collectors.shown().account?.now;
+  const plan = () => planOf(collectors.shown().account);
   const states: readonly CollectorState[] = collectors.all.map(({ state }) => state);
   const known = () => ({
     spent: budget.spent(),

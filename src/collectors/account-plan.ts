@@ -1,13 +1,30 @@
 import { z } from 'zod';
+import { Duration } from '../kit/duration.ts';
 import { identityOf } from '../kit/identity.ts';
-import { ACCOUNT_LIMITS, type AccountLimits, type RecordedAccount } from '../model/account.ts';
+import { ACCOUNT_LIMITS, type AccountLimits, type AccountRecord, type RecordedAccount } from '../model/account.ts';
+import type { AccountUsage } from '../model/service.ts';
+import type { Visible } from '../scheduler/board.ts';
 import type { AccountOptions } from '../upstream/options.ts';
 import { type Collector, type CollectorKind, familiesOf, ImplausibleResponse, type Rounds } from './collector.ts';
 
+/** The record that the management API returned. */
+interface ReadRecord extends AccountRecord {
+  readonly readAt: number;
+  /** The last change of plan or state, such as `plan` from `free` to `paid`. */
+  readonly change?: { readonly at: number; readonly text: string } | undefined;
+}
+
+/** Times are in milliseconds since the Unix epoch. */
 export interface PlanFacts {
   /** The record of the last token reset; undefined until it has been read. */
-  readonly record: RecordedAccount | undefined;
+  readonly reset?: RecordedAccount | undefined;
+  readonly read?: ReadRecord | undefined;
+  /** The newer of the two records. */
+  readonly record: AccountRecord | undefined;
+  /** Limits of the record. Configured limits are the fallback. */
   readonly limits: AccountLimits;
+  /** Numbers of the last read; undefined before the first one of this process. */
+  readonly usage?: (Pick<AccountUsage, 'requestsToday' | 'dlqMessages'> & { readonly at: number }) | undefined;
 }
 
 const word = z.string().min(1).max(64).optional();
@@ -27,53 +44,113 @@ const { gauge } = familiesOf<PlanFacts>();
 const families = {
   limit: gauge({
     name: 'delivery_account_limit',
-    help: 'Limit of the account’s plan in bytes, seconds or a count, as recorded by the last token reset or as configured.',
+    help: 'Limit of the account’s plan in bytes, seconds or a count, from the newer of the management API and the last token reset, or as configured. Never withdrawn.',
     labels: ['limit'],
     values: { limit: ACCOUNT_LIMITS },
+    isLasting: true,
     pick: ({ limits }) => Object.entries(limits).map(([limit, value]) => ({ labels: { limit }, value })),
+  }),
+  requests: gauge({
+    name: 'delivery_account_requests_today',
+    help: 'Requests of the account in the UTC day of the last read of the management API.',
+    pick: ({ usage }) => usage?.requestsToday,
+  }),
+  deadLetters: gauge({
+    name: 'delivery_account_dlq_messages',
+    help: 'Messages in the dead-letter queue according to the management API. delivery_dlq_messages is the agent’s own count.',
+    pick: ({ usage }) => usage?.dlqMessages,
   }),
 };
 
-const ROW = 'record';
+const [RESET_ROW, READ_ROW] = ['record', 'read'];
 
-/** Reads the plan from the record of the last token reset, without a request. Configured limits are the fallback. */
-export const accountPlan: CollectorKind<PlanFacts, typeof families> & { readonly rounds: Rounds } = {
-  name: 'account',
-  title: 'Limits of the plan',
-  families,
-  rounds: { record: { every: 15_000, requests: 0, priority: 'background' } },
-  // Plan limits stay valid until the next token reset, so they are never withdrawn.
-  auxiliary: ['record'],
-};
+export const usageOptions = z.strictObject({
+  every: Duration.prefault('30m').describe(
+    'Interval between reads of limits and usage from the management API, at two requests each. Needs `paths.account`.',
+  ),
+});
+
+const record = { every: 15_000, requests: 0, priority: 'background' } as const;
 
 /**
- * Creates the collector of the account's plan. `recorded`: reads the record of the last token reset; undefined before the first
- * reset.
+ * Reads the plan from the record of the last token reset, without a request, and from the management API, if that is configured.
+ * Configured limits are the fallback.
  */
-export function createAccountPlan(
-  recorded: () => Promise<unknown>,
-  configured: () => AccountLimits = () => ({}),
-): Collector<PlanFacts, PlanFacts, never> {
-  const factsOf = (record: RecordedAccount | undefined): PlanFacts => ({
+export const accountPlan = {
+  name: 'account',
+  title: 'Limits and usage of the plan',
+  families,
+  rounds: ({ every }: z.output<typeof usageOptions>) => ({
     record,
-    limits: { ...configured(), ...record?.limits },
+    usage: { every, requests: 2, priority: 'background' },
+  }),
+  // Plan limits stay valid until the next token reset, so they are never withdrawn.
+  auxiliary: ['record'],
+  isOptional: true,
+} satisfies CollectorKind<PlanFacts, typeof families> & { readonly rounds: (options: never) => Rounds };
+
+/** Describes the differences between two records; undefined if there are none. A value that one of them lacks has not changed. */
+function changeOf(before: AccountRecord | undefined, now: AccountRecord): string | undefined {
+  const changes = (['plan', 'state'] as const).flatMap(name => {
+    const [from, to] = [before?.[name], now[name]];
+    return from === undefined || to === undefined || from === to ? [] : `${name} from ${from} to ${to}`;
   });
+  return changes.length === 0 ? undefined : changes.join(', ');
+}
+
+/** What the account's plan is read from. */
+interface PlanSources {
+  /** Reads the record of the last token reset; undefined before the first reset. */
+  readonly recorded: () => Promise<unknown>;
+  readonly configured?: () => AccountLimits;
+  /** Undefined if the management API is not read. */
+  readonly usage?: z.output<typeof usageOptions> | undefined;
+}
+
+export function createAccountPlan({
+  recorded,
+  configured = () => ({}),
+  usage: options,
+}: PlanSources): Collector<PlanFacts, PlanFacts, never> {
+  function factsOf({ reset, read, usage }: Pick<PlanFacts, 'reset' | 'read' | 'usage'>): PlanFacts {
+    const record = read && read.readAt >= (reset?.resetAt ?? 0) ? read : reset;
+    return { reset, read, usage, record, limits: { ...configured(), ...record?.limits } };
+  }
+  const rowOf = <Row>(rows: ReadonlyMap<string, string>, name: string) => {
+    const row = rows.get(name);
+    return row === undefined ? undefined : (JSON.parse(row) as Row);
+  };
   return {
     ...accountPlan,
-    restore(rows) {
-      const row = rows.get(ROW);
-      return factsOf(row === undefined ? undefined : (JSON.parse(row) as RecordedAccount));
-    },
-    async observe() {
+    rounds: options ? accountPlan.rounds(options) : { record },
+    restore: (rows, last) =>
+      factsOf({ reset: rowOf(rows, RESET_ROW), read: rowOf(rows, READ_ROW), usage: options && last?.usage }),
+    recall: memory => memory,
+    async observe({ api, round, now, signal }) {
+      if (round === 'usage') {
+        // Only the named values are kept, because the response contains tokens.
+        const { plan, state, limits, dlqRetentionSeconds, requestsToday, dlqMessages } = await api.account(signal);
+        const account: AccountRecord = { plan, state, limits, dlqRetentionSeconds };
+        return {
+          fold(memory) {
+            const text = changeOf(memory.record, account);
+            const change = text === undefined ? memory.read?.change : { at: now, text };
+            const read: ReadRecord = { ...account, readAt: now, change };
+            const facts = factsOf({ ...memory, read, usage: { at: now, requestsToday, dlqMessages } });
+            return { memory: facts, facts, changes: [{ key: READ_ROW, value: JSON.stringify(read) }] };
+          },
+          more: undefined,
+        };
+      }
       const { data: read, success } = Recorded.optional().safeParse(await recorded());
       if (!success) throw new ImplausibleResponse('the account record of the last token reset is invalid');
       return {
         fold(memory) {
-          const isNewer = read !== undefined && read.resetAt > (memory.record?.resetAt ?? Number.NEGATIVE_INFINITY);
-          const current = factsOf(isNewer ? read : memory.record);
+          const isNewer = read !== undefined && read.resetAt > (memory.reset?.resetAt ?? Number.NEGATIVE_INFINITY);
+          const current = factsOf(isNewer ? { ...memory, reset: read } : memory);
           const isSame = !isNewer && identityOf(current.limits) === identityOf(memory.limits);
           const facts = isSame ? memory : current;
-          return { memory: facts, facts, changes: isNewer ? [{ key: ROW, value: JSON.stringify(read) }] : [] };
+          return { memory: facts, facts, changes: isNewer ? [{ key: RESET_ROW, value: JSON.stringify(read) }] : [] };
         },
         more: undefined,
       };
@@ -81,6 +158,9 @@ export function createAccountPlan(
   };
 }
 
-/** Returns the retention of the dead-letter queue (s): as configured, else from the record of the last token reset. */
+/** Returns the facts of the plan, whose limits are valid regardless of their age. */
+export const planOf = (shown: Visible<PlanFacts> | undefined): PlanFacts | undefined => shown?.now ?? shown?.committed;
+
+/** Returns the retention of the dead-letter queue (s): as configured, else from the account's record. */
 export const retentionOf = ({ retention }: Pick<AccountOptions, 'retention'>, plan: PlanFacts | undefined) =>
   retention.dlq === null ? plan?.record?.dlqRetentionSeconds : retention.dlq / 1000;

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import type { Visible } from '../scheduler/board.ts';
 import type { Reader } from '../upstream/api.ts';
-import { accountPlan, type PlanFacts } from './account-plan.ts';
+import { accountPlan, type PlanFacts, usageOptions } from './account-plan.ts';
 import type { Collector, CollectorKind, ConfiguredKind, Rounds } from './collector.ts';
 import { type DlqServices, dlq } from './dlq/dlq.ts';
 import type { DlqFacts } from './dlq/facts.ts';
@@ -24,6 +24,7 @@ export const collectOptions = z.strictObject({
   flowControl: flowControl.options.prefault({}),
   dlq: dlq.options.prefault({}),
   events: events.options.prefault({}),
+  account: usageOptions.prefault({}),
   routes: routesOption,
   families: familiesOptions.prefault({}),
 });
@@ -85,14 +86,14 @@ export const enabledRounds = (collect: CollectOptions): ReadonlyMap<string, Roun
 
 /** Returns the rounds of the enabled collectors and of the plan: all values of the labels `collector` and `round`. */
 export const accountRounds = (collect: CollectOptions): ReadonlyMap<string, Rounds> =>
-  new Map([...enabledRounds(collect), [accountPlan.name, accountPlan.rounds]]);
+  new Map([...enabledRounds(collect), [accountPlan.name, accountPlan.rounds(collect.account)]]);
 
 /** Possible values of every label that has a fixed set of values, by family and label. */
 export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly string[] | undefined>>> = new Map(
   dataSources.flatMap(({ families }) => Object.values(families).map(({ name, values = {} }) => [name, values])),
 );
 
-export { accountPlan, createAccountPlan, type PlanFacts, retentionOf } from './account-plan.ts';
+export { accountPlan, createAccountPlan, type PlanFacts, planOf, retentionOf } from './account-plan.ts';
 export { OTHER } from './cap.ts';
 export { type Cadence, type Collector, withAbsence, withReader } from './collector.ts';
 export type { CallbackTracking } from './dlq/callback-tracker.ts';

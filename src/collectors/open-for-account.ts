@@ -54,7 +54,7 @@ interface OpenCollector<Facts = unknown> {
   readonly source: Source;
 }
 
-export interface CollectedAccount extends Pick<AccountOptions, 'name' | 'baseUrl' | 'retention'> {
+export interface CollectedAccount extends Pick<AccountOptions, 'name' | 'baseUrl' | 'retention' | 'paths'> {
   readonly collect: CollectOptions;
   readonly objectives: Pick<Objectives, 'onTimeWithin'>;
 }
@@ -141,7 +141,8 @@ const isDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.sta
 const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: StalenessOptions) =>
   Math.max(2 * every, Math.min(withdrawAfter * every, withdrawAtMost));
 
-export async function openCollectors({ name, baseUrl, collect, retention, objectives }: CollectedAccount, deps: Deps) {
+export async function openCollectors(account: CollectedAccount, deps: Deps) {
+  const { name, baseUrl, collect, retention, objectives, paths } = account;
   const { config, clock, serviceClock, callbacks, messageSpans } = deps;
   const services = {
     schedules: schedulesOf(config.schedules, name),
@@ -154,13 +155,19 @@ export async function openCollectors({ name, baseUrl, collect, retention, object
     serviceClock,
     now: clock.now,
   };
-  const plan = createAccountPlan(accountRecordReader(config.store, name, deps), deps.limits);
+  const plan = createAccountPlan({
+    recorded: accountRecordReader(config.store, name, deps),
+    configured: deps.limits,
+    usage: paths.account === null ? undefined : collect.account,
+  });
   const opened: OpenCollector[] = [];
   const readOther = (api: Reader, signal: AbortSignal) => readAny(collect, serviceClock.at(clock.now()), api, signal);
-  for (const collector of [...createCollectors(collect, services), plan]) {
+  for (const collector of createCollectors(collect, services)) {
     const opening = collector.isOptional ? withAbsence(collector, readOther) : collector;
     opened.push(await openCollector(name, opening, deps));
   }
+  // The path of the account's record is configured, so that a 404 is a failure.
+  opened.push(await openCollector(name, plan, deps));
   return {
     all: opened,
     shown: () => Object.fromEntries(opened.map(({ state }) => [state.collector, state.shown()])) as ShownFacts,

@@ -116,3 +116,8 @@ export const UNRESOLVED = 30 * MINUTE;
  * since, and the normal share of late starts, caused by retries.
  */
 export const STARTS = { fewest: 2, usuallyLate: 0.1 } as const;
+
+/** Share of the plan's daily quota from which its end is forecast. */
+export const QUOTA_USED = 0.5;
+/** Difference between two counts of the dead-letter queue that must be exceeded, both as a share and as a number. */
+export const DLQ_DIFFERENCE = { share: 0.1, fewest: 10 } as const;

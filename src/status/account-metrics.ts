@@ -30,7 +30,7 @@ export function createAccountSource({ settings, client, status, plan }: SourceDe
     families: [...Object.values(ownFamilies), ...Object.values(objectiveFamilies)],
     // Freshness changes as time passes, so the revision must include the status.
     revision: () =>
-      `${meter.revision()} ${isTokenRejected()} ${serviceClock.skew()} ${budget.remaining()} ${plan()?.record?.resetAt} ${JSON.stringify(status())} ${identities(settings().objectives)}`,
+      `${meter.revision()} ${isTokenRejected()} ${serviceClock.skew()} ${budget.remaining()} ${identities(plan()?.record ?? {})} ${JSON.stringify(status())} ${identities(settings().objectives)}`,
     samples() {
       const own = settings();
       const isRejected = isTokenRejected();
@@ -57,7 +57,7 @@ export const createInfoSource = (
 ): Source => ({
   account: name,
   families: [family],
-  revision: () => plan()?.record?.resetAt,
+  revision: () => plan()?.record,
   samples() {
     const { plan: bought, state } = plan()?.record ?? {};
     return new Map([[family.name, [{ labels: { plan: bought, state, ...labels }, value: 1 }]]]);

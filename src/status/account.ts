@@ -1,6 +1,5 @@
 import { toSeconds } from '../collectors/collector.ts';
-import type { ShownFacts } from '../collectors/index.ts';
-import { type CollectOptions, collectors } from '../collectors/index.ts';
+import { type CollectOptions, collectors, planOf, type ShownFacts } from '../collectors/index.ts';
 import type { ServiceTime } from '../collectors/service-time.ts';
 import { pathAddress } from '../kit/text.ts';
 import type { Source } from '../metrics/family.ts';
@@ -32,6 +31,17 @@ const scheduleView = (schedule: CheckInput['schedules'][number]): AccountView['s
   missed: schedule.missed,
   late: schedule.late,
 });
+
+function usageView({ shown }: CheckInput): AccountView['usage'] {
+  const { usage, limits } = shown.account?.now ?? {};
+  if (!usage) return null;
+  return {
+    at: iso(usage.at),
+    requestsToday: orNull(usage.requestsToday),
+    requestsPerDay: orNull(limits?.requests_per_day),
+    deadLetters: orNull(usage.dlqMessages),
+  };
+}
 
 const roundView = ({
   every,
@@ -149,7 +159,7 @@ export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: 
     up: account.status().up,
     baseUrl: pathAddress(settings.baseUrl),
     region: orNull(settings.region),
-    plan: orNull(facts.shown.account?.now?.record?.plan),
+    plan: orNull(planOf(facts.shown.account)?.record?.plan),
     labels: { ...settings.labels },
     problems,
     alerts: [...alerts],
@@ -158,6 +168,7 @@ export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: 
     events: eventsView(facts),
     flowControl: flowControlView(facts),
     schedules: facts.schedules.map(scheduleView),
+    usage: usageView(facts),
     calls: callsView(account, settings.budget.requestsPerDay),
   };
 }

@@ -11,7 +11,9 @@ import {
   dataSources,
 } from '../../src/collectors/index.ts';
 import { systemClock } from '../../src/kit/clock.ts';
+import { Secret } from '../../src/kit/secret.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
+import { fixedToken } from '../../src/upstream/token.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 
@@ -37,10 +39,11 @@ const fileName = (name: string) => name.replaceAll('_', '-');
 function create(name: string, options: object, recorded: object | undefined): Collector {
   const key = collectors.find(kind => kind.name === name)?.configKey;
   if (key === undefined)
-    return createAccountPlan(
-      async () => recorded,
-      () => options,
-    );
+    return createAccountPlan({
+      recorded: async () => recorded,
+      configured: () => options,
+      usage: { every: 1_800_000 },
+    });
   const off = Object.fromEntries(collectors.map(({ configKey }) => [configKey, { enabled: false }]));
   if (!(key in off)) throw new Error(`collectOptions in src/collectors/index.ts has no section ${key}`);
   const [collector] = createCollectors(collectOptions.parse({ ...off, [key]: { ...options, enabled: true } }), {});
@@ -60,7 +63,16 @@ async function collect(name: string, { now, options, stored = {}, answers, recor
     else json(response, body);
   });
   afterThisTest(() => service.close());
-  const api = createTestClient(service.url, { clock: { ...systemClock, now: () => Date.parse(now) } }).reader;
+  const api = createTestClient(service.url, {
+    clock: { ...systemClock, now: () => Date.parse(now) },
+    management: {
+      baseUrl: service.url,
+      username: 'ops@example.com',
+      password: fixedToken(new Secret('password')),
+      path: '/v2/qstash/users',
+      region: null,
+    },
+  }).reader;
   const round = given.round ?? Object.keys(collector.rounds)[0] ?? '';
   const signal = new AbortController().signal;
   const changes: object[] = [];

@@ -33,6 +33,21 @@ const row = {
 };
 const page = JSON.stringify({ messages: [row, CANARY], events: [row, { time: CANARY }], flowControls: [row, CANARY] });
 
+const users = JSON.stringify([
+  {
+    id: 'user-1',
+    token: CANARY,
+    read_only_token: CANARY,
+    password: CANARY,
+    customer_id: CANARY,
+    created_by: CANARY,
+    state: 'active',
+    type: 'free',
+    max_queues: 3,
+  },
+]);
+const statistics = JSON.stringify({ dlq_message_count: 7, daily_requests: [], token: CANARY, [CANARY]: CANARY });
+
 /** Responses that the service cycles through. */
 const ANSWERS: readonly ((response: ServerResponse) => void)[] = [
   response => response.end(page),
@@ -49,7 +64,15 @@ const ANSWERS: readonly ((response: ServerResponse) => void)[] = [
 
 it('no output of the agent contains a secret', async () => {
   let calls = 0;
-  const service = await serve((_request, response) => {
+  let accountCalls = 0;
+  const service = await serve((request, response) => {
+    if (request.url?.startsWith('/v2/qstash/')) {
+      accountCalls += 1;
+      // Every second read of the account succeeds.
+      if (accountCalls % 4 < 2) response.end(request.url.includes('/stats/') ? statistics : users);
+      else ANSWERS[Math.floor(accountCalls / 4) % ANSWERS.length]?.(response);
+      return;
+    }
     calls += 1;
     ANSWERS[Math.floor(calls / 6) % ANSWERS.length]?.(response);
   });
@@ -60,11 +83,19 @@ it('no output of the agent contains a secret', async () => {
     flowControl: { every: '20ms' },
     dlq: { every: '20ms', breakdowns: ['urlHost', 'route', 'workflowUrl'] },
     events: { every: '20ms', destination: 'workflowUrl' },
+    account: { every: '20ms' },
     routes: ['/:any'],
   };
   const accounts = [
     { name: 'in-place', baseUrl: service.url, token: CANARY, budget },
-    { name: 'from-env', baseUrl: service.url, token: { env: 'SECRET' }, budget },
+    {
+      name: 'from-env',
+      baseUrl: service.url,
+      token: { env: 'SECRET' },
+      budget,
+      management: { baseUrl: service.url, username: 'owner', password: { env: 'SECRET' } },
+      paths: { account: '/v2/qstash/users' },
+    },
     { name: 'from-file', baseUrl: service.url, token: { file: tokenFile }, budget },
   ];
   // Receiver URLs are credentials, and the receivers repeat them in their responses.
@@ -127,14 +158,18 @@ it('no output of the agent contains a secret', async () => {
     '/nowhere',
   ];
   const seen = new Set<string>();
+  let hasUsage = false;
   await eventually(async () => {
     for (const path of paths) {
       const response = await fetch(url + path, { headers: { authorization: `Bearer request-secret` } });
       const headers = JSON.stringify([...response.headers]);
       const text = headers + (await response.text());
       expect(text).not.toContain(CANARY);
+      if (text.includes('delivery_account_dlq_messages{account="from-env"} 7')) hasUsage = true;
       for (const [reason] of text.matchAll(/invalid_response|refused|forbidden|network/g)) seen.add(reason);
     }
+    expect(hasUsage).toBe(true);
+    expect(accountCalls).toBeGreaterThan(ANSWERS.length * 6);
     expect(calls).toBeGreaterThan(ANSWERS.length * 18);
     // Every receiver got a request and failed.
     const requested = new Set(receivers.requests.map(each => each.replace(CANARY, '')));

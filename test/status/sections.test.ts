@@ -201,6 +201,7 @@ describe('waitlists', () => {
     ],
     beyondCap: 7,
     beyondCapWaiting: 500,
+    parallelism: { limit: 200, inUse: 63 },
   });
   const size = 'delivery_flow_control_waitlist_size';
   const sizes = {
@@ -218,6 +219,8 @@ describe('waitlists', () => {
       waiting: 620,
       beyondCap: 7,
       beyondCapWaiting: 500,
+      parallelismLimit: 200,
+      parallelismInUse: 63,
     });
     expect(
       rows.map(({ key, change, drainSeconds, saturation, paused }) => ({

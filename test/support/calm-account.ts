@@ -139,7 +139,9 @@ export function calmAccount() {
   const [dlq, events] = [dlqFacts(), eventsFacts()];
   const keys = [{ ...(KEY as Mutable<TrackedKey>) }];
   const parallelism = { limit: 100, inUse: 7 } as GlobalParallelism | undefined;
-  const plan = { record: undefined, limits: { dlq_size: 10_000 } };
+  const limits = { dlq_size: 10_000, requests_per_day: 500_000 };
+  const read = { plan: 'paid', state: 'active', limits, readAt: ago(600) };
+  const plan = { read, record: read, limits, usage: { at: ago(600), requestsToday: 120_000, dlqMessages: 100 } };
   const settings = {
     retention: { dlq: 7 * DAY, events: null },
     budget: { requestsPerSecond: 5, burst: 10, concurrency: 4, requestsPerDay: 200_000 },
@@ -159,7 +161,7 @@ export function calmAccount() {
       flow_control: collector('flow_control', round('list', 15)),
       dlq: collector('dlq', round('new', 30), round('full', 600)),
       events: collector('events', round('tail', 15), round('sweep', 300)),
-      account: collector('account', round('record', 15)),
+      account: collector('account', round('record', 15), round('usage', 1800)),
     },
     notOpened: undefined as CheckedAccount['notOpened'],
     /** Facts of the collectors. */

@@ -36,7 +36,7 @@ const WORDS: ReadonlySet<string> = new Set([
   ...REQUEST_OUTCOMES,
   ...BREAKERS,
   ...rounds,
-  ...Object.keys(accountPlan.rounds),
+  ...Object.keys(accountPlan.rounds({ every: 1 })),
   ...BUILTIN_KINDS.map(({ kind }) => kind),
   ...CHECK_SEVERITIES,
   ...[...LABEL_VALUES.values()].flatMap(labels => Object.values(labels).flatMap(values => values ?? [])),

@@ -7,7 +7,7 @@ import { proveEntries } from '../../lookup/proof.ts';
 import type { FlowControlEntry } from '../../model/message.ts';
 import { type DlqQuery, FilterContradiction, isUnanswerable, type ListPage, type Reader } from '../../upstream/api.ts';
 import { openConnection, readClockDifference, resolveHost } from '../../upstream/connection.ts';
-import { remedyOf, type UpstreamError } from '../../upstream/errors.ts';
+import { remedyOf, UpstreamError } from '../../upstream/errors.ts';
 import { addressesOf } from '../../upstream/options.ts';
 import { type Diagnosis, type DoctorDeps, fail, ok, type Probe, skip, TIME_LIMIT, warn } from './probe.ts';
 
@@ -145,9 +145,20 @@ function checkKey({ collect, paths }: AccountSettings, reader: Reader, signal: A
   return reader.flowControlKey(key, signal).then(() => ok(paths.flowControlKey), onMissing);
 }
 
+/** Reads the account's record, with another login than the lists. */
+async function checkUsage(reader: Reader, signal: AbortSignal): Promise<Diagnosis> {
+  try {
+    const { plan = 'unknown', state = 'unknown', requestsToday = 'unknown' } = await reader.account(signal);
+    return ok(`plan: ${plan}, state: ${state}, requests today: ${requestsToday}`);
+  } catch (error) {
+    if (error instanceof UpstreamError) return fail(error.message, 'check management, region and paths.account');
+    throw error;
+  }
+}
+
 /** Returns the probes of one account, which use its budget. `mayAct`: whether the agent loads the action token. */
 export function accountProbes(settings: AccountSettings, mayAct: boolean, deps: ProbeDeps): readonly Probe[] {
-  const { name: account, actionToken: token, collect } = settings;
+  const { name: account, actionToken: token, collect, paths } = settings;
   const reader = openQuietReader(settings, deps, readLimit(deps) * 0.9);
   const filters = (collect.dlq.enabled ? collect.dlq.filters : []).map(({ name, match }): Probe => {
     const run = (signal: AbortSignal) => readFilter(reader, match, signal).catch(onRefusal(fail, FILTER_REMEDY));
@@ -166,6 +177,7 @@ export function accountProbes(settings: AccountSettings, mayAct: boolean, deps: 
     ...listProbes(settings, reader, deps),
     ...filters,
     { name: 'flow control key', needs: keyNeeds, run: signal => checkKey(settings, reader, signal) },
+    ...(paths.account === null ? [] : [{ name: 'account', run: (signal: AbortSignal) => checkUsage(reader, signal) }]),
     ...(token ? [{ name: 'action token', needs: actionNeeds, run: checkAction }] : []),
   ];
   return probes.map(probe => ({ account, ...probe }));

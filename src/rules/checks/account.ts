@@ -3,6 +3,7 @@ import {
   eventTotals,
   type FlowControlFacts,
   OTHER,
+  planOf,
   retentionOf,
   type ScheduleFacts,
   type ShownFacts,
@@ -96,7 +97,7 @@ const schedulesOf = (events: Visible<EventsFacts> | undefined): readonly Checked
 
 export function checkInputOf(account: CheckedAccount): CheckInput {
   const { status, shown, settings, now } = account;
-  const plan = shown.account?.now;
+  const plan = planOf(shown.account);
   const retention = retentionOf(settings, plan);
   return {
     ...account,

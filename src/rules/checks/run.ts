@@ -5,6 +5,7 @@ import { DEAD_LETTERS } from './dead-letters.ts';
 import { FAILING_DESTINATIONS } from './destinations.ts';
 import { WAITLISTS } from './flow-control.ts';
 import { MESSAGES } from './messages.ts';
+import { PLAN } from './plan.ts';
 import { READING } from './reading.ts';
 import { SCHEDULES } from './schedules.ts';
 
@@ -15,6 +16,7 @@ export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
   ...DEAD_LETTERS,
   ...WAITLISTS,
   ...SCHEDULES,
+  ...PLAN,
   ...AUTO_CANCEL,
 ];
 

@@ -191,6 +191,14 @@ export const AccountView = z.object({
       late: Num,
     }),
   ),
+  usage: Maybe(
+    z.object({
+      at: Time,
+      requestsToday: Maybe(Num),
+      requestsPerDay: Maybe(Num).describe('Limit of the plan; null if unlimited or unknown.'),
+      deadLetters: Maybe(Num),
+    }),
+  ).describe('Usage of the plan according to the management API; null if it is not read.'),
   calls: z.object({
     requests: z.array(z.object({ endpoint: z.string(), outcome: z.string(), count: Num })),
     bytes: Num,

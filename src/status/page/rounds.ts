@@ -16,6 +16,7 @@ export const ROUND_TITLES: Readonly<Record<string, string>> = {
   'flow_control list': 'Flow control: waitlists',
   'flow_control watch': 'Flow control: watched keys',
   'account record': 'Record of the account',
+  'account usage': 'Usage of the account',
 };
 
 const STATES: Readonly<Record<Round['state'], readonly [look: string, word: string]>> = {
@@ -98,7 +99,7 @@ export function schedules(view: AccountView): Html {
 const LOOKS = { ok: 'calm', rate_limited: 'odd', server: 'bad', network: 'muted', timeout: 'whole' } as const;
 const CALLS: ChartLine = { family: 'delivery_watch_api_requests_total', by: 'outcome', looks: LOOKS };
 
-export function callsSection({ calls: of, clockSkewSeconds }: AccountView): Html {
+export function callsSection({ now, calls: of, usage, clockSkewSeconds }: AccountView): Html {
   const endpoints = [...Map.groupBy(of.requests, ({ endpoint }) => endpoint)];
   const outcomes = [...new Set(of.requests.filter(each => each.count > 0).map(({ outcome }) => outcome))];
   const columns: Column<(typeof endpoints)[number]>[] = [
@@ -122,6 +123,13 @@ ${tilePanel(
     shareBar(of.budgetRemaining, of.budgetPerDay, left),
     html`of ${count(of.budgetPerDay)} a day`,
   ),
+  usage !== null &&
+    tile(
+      'Requests of the account today',
+      count(usage.requestsToday),
+      shareBar(usage.requestsToday, usage.requestsPerDay, 'Requests of the account today', true),
+      html`of ${count(usage.requestsPerDay)} that the plan allows, with ${count(usage.deadLetters)} dead letters; ${ago(usage.at, Date.parse(now))}`,
+    ),
   tile('Waited for the budget', lasting(of.waitedSeconds), 'since the first start'),
   tile('Received', bytes(of.bytes), 'since the first start'),
   tile('Clock of the service', lasting(clockSkewSeconds), 'ahead of the agent’s'),

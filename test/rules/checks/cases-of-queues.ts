@@ -122,7 +122,10 @@ export const QUEUES: readonly Case[] = [
   [
     'a first dead letter',
     {
-      change: account => Object.assign(queueOf(account), { messages: 1 }),
+      change(account) {
+        Object.assign(queueOf(account), { messages: 1 });
+        account.plan.usage.dlqMessages = 1;
+      },
       courses: { delivery_dlq_messages: minutes => (minutes > 20 ? 0 : 1) },
     },
     [
@@ -287,6 +290,82 @@ export const QUEUES: readonly Case[] = [
       states: [{ kind: 'paused_with_backlog', subject: 'tenant-7', startsAt: ago(90) }],
     },
     ['warning paused_with_backlog (tenant-7) 90 min: Key tenant-7 is paused: 10 messages waiting.'],
+  ],
+  [
+    'a daily quota that ends before midnight',
+    { change: ({ plan }) => Object.assign(plan.usage, { requestsToday: 351_000 }) },
+    ['warning quota_ending 0 min: At the present rate the daily quota of 500,000 requests ends at about 17:00 UTC.'],
+  ],
+  [
+    'no end of a daily quota of which less than half is used, or that lasts until midnight',
+    { change: ({ plan }) => Object.assign(plan.usage, { requestsToday: 246_000 }) },
+    [],
+  ],
+  [
+    'a daily quota that is used up',
+    { change: ({ plan }) => Object.assign(plan.usage, { requestsToday: 512_000 }) },
+    ['warning quota_ending 0 min: The daily quota of 500,000 requests is used up: 512,000 requests today.'],
+  ],
+  [
+    'a daily quota whose hard limit is reached',
+    {
+      change({ plan }) {
+        Object.assign(plan.limits, { requests_per_day_hard: 510_000 });
+        Object.assign(plan.usage, { requestsToday: 512_000 });
+      },
+    },
+    ['critical quota_ending 0 min: The daily quota of 500,000 requests is used up: 512,000 requests today.'],
+  ],
+  [
+    'no end of a daily quota from yesterday’s number',
+    {
+      change({ plan }) {
+        Object.assign(plan.usage, { requestsToday: 512_000, at: ago(721) });
+      },
+    },
+    [],
+  ],
+  [
+    'no quota of an unlimited plan',
+    {
+      change({ plan }) {
+        Object.assign(plan, { limits: { dlq_size: 10_000 } });
+        Object.assign(plan.usage, { requestsToday: 9_000_000 });
+      },
+    },
+    [],
+  ],
+  [
+    'an account that was suspended',
+    {
+      change: ({ plan }) =>
+        Object.assign(plan.read, {
+          state: 'passive',
+          change: { at: ago(90), text: 'plan from paid to free, state from active to passive' },
+        }),
+    },
+    [
+      'warning account_suspended 0 min: The state of the account is passive: the service may not deliver its messages.',
+      'info plan_changed 90 min: The account changed: plan from paid to free, state from active to passive, seen at 10:30:00 UTC.',
+    ],
+  ],
+  [
+    'no change of the plan after a day',
+    { change: ({ plan }) => Object.assign(plan.read, { change: { at: ago(1441), text: 'plan from paid to free' } }) },
+    [],
+  ],
+  [
+    'a queue of another size than the management API reports',
+    { change: ({ plan }) => Object.assign(plan.usage, { dlqMessages: 130 }) },
+    ['info dlq_size_differs 0 min: The management API counts 130 dead letters, the agent 100.'],
+  ],
+  [
+    'no difference between the sizes of a queue that changes',
+    {
+      change: ({ plan }) => Object.assign(plan.usage, { dlqMessages: 130 }),
+      courses: { delivery_dlq_messages: minutes => (minutes > 15 ? 140 : 100) },
+    },
+    [],
   ],
   [
     'a schedule that does not start',

@@ -127,6 +127,22 @@ describe('unknown results', () => {
       { change: one => Object.assign(one, { parallelism: {} }) },
       ['account_full'],
     ],
+    [
+      'an account without usage',
+      { change: ({ plan }) => Object.assign(plan, { usage: { at: ago(1) } }) },
+      ['quota_ending', 'dlq_size_differs'],
+    ],
+    [
+      'an unread management API',
+      {
+        change({ collectors, plan }) {
+          collectors.account.rounds.forEach(unread);
+          Object.assign(plan, { usage: undefined });
+        },
+      },
+      ['quota_ending', 'account_suspended', 'plan_changed', 'dlq_size_differs'],
+    ],
+    ['no management API', { change: ({ collectors }) => collectors.account.rounds.pop() }, []],
     ['no parallelism of the account', { change: one => Object.assign(one, { parallelism: undefined }) }, []],
     ['a waitlist without history', { courses: { [waitlist]: () => undefined } }, ['waitlist_stalled']],
   ])('checks are unknown without their data: %s', (_what, scene, kinds) => {

@@ -48,7 +48,7 @@ const [settings] = config.accounts as unknown as [StatusSettings];
 type Kind = Pick<Collector, 'name' | 'families' | 'auxiliary' | 'rounds'>;
 const kinds: readonly Kind[] = [
   ...collectors.map(kind => ({ ...kind, rounds: kind.rounds(kind.options.parse({})) })),
-  accountPlan,
+  { ...accountPlan, rounds: accountPlan.rounds({ every: 1_800_000 }) },
 ];
 
 const tracer = { span: (_name: string, _of: object, work: (span: object) => unknown) => work({}), headers: () => ({}) };

@@ -33,7 +33,7 @@ const TIMES = ['oldest', 'newest', 'started', 'done', 'next', 'unresolved'] as c
 /**
  * Numbers that rise and fall: dead letters, their plan limit (`most`) and their retention (s); failure callbacks by state, and those
  * that seem stuck; waiting messages of a flow-control key and whether it is paused, has all of its parallelism in use (`full`) or
- * has used up its rate (`limited`); deliveries of the account (`running`), which allows 100 at once; messages in flight, and those of them that are overdue (`stuck`); the result of a schedule’s last start, as an index of `JUDGED`; requests left
+ * has used up its rate (`limited`); deliveries of the account (`running`), which allows 100 at once; its requests of the day (`used`), their limit (`quota`), whether it is `suspended`, the minute at which its plan changed (`moved`), and dead letters `counted` by the management API; messages in flight, and those of them that are overdue (`stuck`); the result of a schedule’s last start, as an index of `JUDGED`; requests left
  * of `BUDGET`; whether the token is rejected; and open breakers.
  */
 type Gauge =
@@ -47,6 +47,11 @@ type Gauge =
   | 'full'
   | 'limited'
   | 'running'
+  | 'used'
+  | 'quota'
+  | 'suspended'
+  | 'moved'
+  | 'counted'
   | 'flying'
   | 'stuck'
   | 'judged'

@@ -210,4 +210,58 @@ const SCHEDULES: readonly ProblemCase[] = [
   },
 ];
 
-export const queueProblems: readonly ProblemCase[] = [...DEAD_LETTERS, ...KEYS, ...SCHEDULES];
+/** The management API is read in a round of its own, and is no part of the readable service. */
+const OTHER_SOURCE = 'is not read from the service';
+const ofPlan = { 'unreadable rows': OTHER_SOURCE, 'blind hour': OTHER_SOURCE, 'blind day': OTHER_SOURCE } as const;
+
+const PLAN: readonly ProblemCase[] = [
+  {
+    kind: 'quota_ending',
+    what: 'warning quota_ending',
+    input: { quota: flat(1000), used: minute => 500 + Math.floor(minute / 10) },
+    at: [60, 62],
+    below: {
+      'less than half': { input: { quota: flat(1000), used: flat(499) } },
+      'enough for the day': { input: { quota: flat(1000), used: minute => Math.floor(minute * 0.69) } },
+    },
+    recovery: { quota: flat(1000), used: flat(0) },
+    memory: 62,
+    exempt: { ...ofPlan, 'low traffic': ONE, 'first hour': 'the rate of the day counts' },
+  },
+  {
+    kind: 'account_suspended',
+    what: 'warning account_suspended',
+    input: { suspended: flat(1) },
+    at: [0, 2],
+    below: { 'an active account': { input: { suspended: flat(0) } } },
+    recovery: { suspended: flat(0) },
+    memory: 2,
+    exempt: { ...ofPlan, 'low traffic': ONE },
+  },
+  {
+    kind: 'plan_changed',
+    what: 'info plan_changed',
+    input: { moved: flat(0) },
+    at: [0, 2],
+    below: { 'more than a day ago': { input: { moved: flat(-1441) } } },
+    recovery: { moved: flat(-9999) },
+    memory: 2,
+    exempt: { ...ofPlan, 'low traffic': ONE },
+  },
+  {
+    kind: 'dlq_size_differs',
+    what: 'info dlq_size_differs',
+    input: { dead: flat(5), counted: flat(16) },
+    at: [60, 63],
+    below: {
+      'ten more': { input: { dead: flat(5), counted: flat(15) } },
+      'less than an hour': { input: { dead: flat(5), counted: until(59, 16, 5) } },
+    },
+    recovery: { dead: flat(5), counted: flat(5) },
+    memory: 2,
+    regained: 65,
+    exempt: { ...ofPlan, 'low traffic': ONE },
+  },
+];
+
+export const queueProblems: readonly ProblemCase[] = [...DEAD_LETTERS, ...KEYS, ...SCHEDULES, ...PLAN];

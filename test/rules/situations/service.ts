@@ -128,7 +128,19 @@ export function createService(input: Input) {
     shown = keys.map(keyOf);
     const flow_control: FlowControlFacts = flowControlFacts({ keys: keys.length, shown, parallelism });
     const most = value('most');
-    const account: PlanFacts = { record: undefined, limits: most === undefined ? {} : { dlq_size: most } };
+    const [quota, moved, counted] = [value('quota'), value('moved'), value('counted')];
+    const limits = {
+      ...(most !== undefined && { dlq_size: most }),
+      ...(quota !== undefined && { requests_per_day: quota }),
+    };
+    const change = moved === undefined ? undefined : { at: START + moved * MINUTE, text: 'plan from free to paid' };
+    const state = value('suspended') === 1 ? 'suspended' : 'active';
+    const account: PlanFacts = {
+      record: undefined,
+      limits,
+      read: { limits, state, readAt: at, change },
+      usage: { at, requestsToday: value('used') ?? 0, dlqMessages: counted ?? dead },
+    };
     return { events, dlq, flow_control, account };
   };
 }
