@@ -5,7 +5,8 @@ import { ACCOUNT_LIMITS, type AccountLimits, type AccountRecord, type RecordedAc
 import type { AccountUsage } from '../model/service.ts';
 import type { Visible } from '../scheduler/board.ts';
 import type { AccountOptions } from '../upstream/options.ts';
-import { type Collector, type CollectorKind, familiesOf, ImplausibleResponse, type Rounds } from './collector.ts';
+import { type Collector, type CollectorKind, ImplausibleResponse, type Rounds } from './collector.ts';
+import { familiesOf } from './fact-family.ts';
 
 /** The record that the management API returned. */
 interface ReadRecord extends AccountRecord {

@@ -1,9 +1,8 @@
 import type { z } from 'zod';
-import type { Family, FamilyType, Sample, Source } from '../metrics/family.ts';
-import type { Inherited, Visible } from '../scheduler/board.ts';
+import type { Inherited } from '../scheduler/board.ts';
 import type { Observation, RoundStep } from '../scheduler/runner.ts';
 import type { Priority, Reader, ReadRound } from '../upstream/api.ts';
-import { isMissingPath } from '../upstream/errors.ts';
+import type { FactFamilies } from './fact-family.ts';
 
 export type { Folded, Observation } from '../scheduler/runner.ts';
 
@@ -28,35 +27,6 @@ export interface Cost {
 }
 
 export type Rounds = Readonly<Record<string, Cadence>>;
-
-/** The declaration of a metric family about the facts of a collector. */
-export interface FactFamily<Facts, L extends string = string> extends Family<L> {
-  /** Possible values of the labels that have a fixed set of values. */
-  readonly values?: Readonly<Partial<Record<NoInfer<L>, readonly string[]>>>;
-  /** Whether a gauge describes counters. Like counters, it shows committed facts and is never withdrawn. */
-  readonly isLasting?: boolean;
-  /** Returns all samples, or the value of a family without labels. Without samples, the family is not exposed. */
-  pick(facts: Facts): readonly Sample<NoInfer<L>>[] | number | undefined;
-}
-
-type Declaration<Facts, L extends string> = Omit<FactFamily<Facts, L>, 'type' | 'labels'> & {
-  /** Label names in output order. Default: none. */
-  readonly labels?: readonly L[];
-};
-
-/** Returns functions that declare the metric families of a collector. */
-export function familiesOf<Facts>() {
-  const define =
-    (type: FamilyType) =>
-    <const L extends string = never>(family: Declaration<Facts, L>): FactFamily<Facts, L> => ({
-      labels: [],
-      ...family,
-      type,
-    });
-  return { gauge: define('gauge'), counter: define('counter'), histogram: define('histogram') };
-}
-
-type FactFamilies<Facts> = Readonly<Record<string, FactFamily<Facts>>>;
 
 /** The part of a collector that does not depend on the account. */
 export interface CollectorKind<Facts = unknown, F extends FactFamilies<Facts> = FactFamilies<Facts>> {
@@ -124,63 +94,6 @@ export function withReader<Facts, Memory, Walk>(
     },
   };
 }
-
-export function samplesOf<Facts>(family: FactFamily<Facts>, facts: Facts): readonly Sample[] {
-  const picked = family.pick(facts) ?? [];
-  return typeof picked === 'number' ? [{ labels: {}, value: picked }] : picked;
-}
-
-/** Creates the source of a collector's samples. Gauges of old facts are withdrawn; counters stay. */
-export const collectorSource = <Facts>(
-  account: string,
-  { families }: Pick<CollectorKind<Facts>, 'families'>,
-  shown: () => Visible<Facts>,
-): Source => ({
-  account,
-  families: Object.values(families),
-  revision: shown,
-  samples() {
-    const { now, committed } = shown();
-    return new Map(
-      Object.values(families).map(family => {
-        const facts = family.type === 'gauge' && !family.isLasting ? now : committed;
-        return [family.name, facts === undefined ? [] : samplesOf(family, facts)];
-      }),
-    );
-  },
-});
-
-/**
- * Lets the service lack the data of an optional collector. A 404 shows that only if another list of the account is readable in the
- * same round: with a wrong region or path, all requests get 404.
- */
-export function withAbsence<Facts, Memory, Walk>(
-  collector: Collector<Facts, Memory, Walk>,
-  readOther: (api: Reader, signal: AbortSignal) => Promise<unknown>,
-): Collector<Facts, Memory, Walk> {
-  return {
-    ...collector,
-    async observe(context) {
-      try {
-        return await collector.observe(context);
-      } catch (error) {
-        if (!isMissingPath(error)) throw error;
-        await readOther(context.api, context.signal).catch(() => {
-          throw error;
-        });
-        return { fold: memory => ({ memory, facts: undefined, changes: [] }), more: undefined, idle: 'absent' };
-      }
-    },
-  };
-}
-
-/** Returns a list with the sample of a series; empty if the value is undefined. */
-export const optionalSample = <L extends string>(
-  labels: Sample<L>['labels'],
-  value: number | undefined,
-): Sample<L>[] => (value === undefined ? [] : [{ labels, value }]);
-
-export const toSeconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
 
 /** A response that can be parsed, but whose content is impossible. */
 export class ImplausibleResponse extends Error {

@@ -7,7 +7,8 @@ import { type DlqServices, dlq } from './dlq/dlq.ts';
 import type { DlqFacts } from './dlq/facts.ts';
 import { type EventsServices, events } from './events/events.ts';
 import type { EventsFacts } from './events/families.ts';
-import { type FlowControlFacts, type FlowControlServices, flowControl } from './flow-control/flow-control.ts';
+import type { FlowControlFacts } from './flow-control/families.ts';
+import { type FlowControlServices, flowControl } from './flow-control/flow-control.ts';
 import { createRoutes, routesOption } from './routes.ts';
 
 export const collectors: readonly ConfiguredKind[] = [flowControl, dlq, events];
@@ -30,8 +31,6 @@ export const collectOptions = z.strictObject({
 });
 
 export type CollectOptions = z.output<typeof collectOptions>;
-
-export const flowControlFamilies = flowControl.families;
 
 /** Shown facts by collector name. */
 export interface ShownFacts {
@@ -95,7 +94,7 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
 
 export { accountPlan, createAccountPlan, type PlanFacts, planOf, retentionOf } from './account-plan.ts';
 export { OTHER } from './cap.ts';
-export { type Cadence, type Collector, withAbsence, withReader } from './collector.ts';
+export { type Cadence, type Collector, withReader } from './collector.ts';
 export type { CallbackTracking } from './dlq/callback-tracker.ts';
 export type { DeadLetter } from './dlq/ends.ts';
 export { type DlqFacts, type SelectionFacts, shownFilters } from './dlq/facts.ts';
@@ -103,5 +102,6 @@ export { breakdownFamilies, dlqFamilies, filterFamilies } from './dlq/families.t
 export { type EventsFacts, eventFamilies, eventTotals } from './events/families.ts';
 export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-options.ts';
 export { type ScheduleFacts, scheduleFamilies } from './events/schedules.ts';
-export type { FlowControlFacts, TrackedKey } from './flow-control/flow-control.ts';
+export { type FlowControlFacts, flowControlFamilies, type TrackedKey } from './flow-control/families.ts';
 export type { KeyLimits, LimitChange } from './flow-control/limits.ts';
+export { withAbsence } from './optional.ts';

@@ -1,4 +1,4 @@
-import { toSeconds } from '../collectors/collector.ts';
+import { toSeconds } from '../collectors/fact-family.ts';
 import { type CollectOptions, collectors, planOf, type ShownFacts } from '../collectors/index.ts';
 import type { ServiceTime } from '../collectors/service-time.ts';
 import { pathAddress } from '../kit/text.ts';

@@ -1,4 +1,4 @@
-import { secondsToDrain, type TrackedKey } from '../collectors/flow-control/flow-control.ts';
+import { secondsToDrain, type TrackedKey } from '../collectors/flow-control/families.ts';
 import type { FlowControlEntry } from '../model/message.ts';
 import type { CheckInput } from '../rules/checks/account.ts';
 import { lastChanges, waitlistOf } from '../rules/checks/flow-control.ts';

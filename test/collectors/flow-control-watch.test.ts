@@ -1,9 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import {
-  createFlowControl,
-  type FlowControlFacts,
-  flowControl,
-} from '../../src/collectors/flow-control/flow-control.ts';
+import type { FlowControlFacts } from '../../src/collectors/flow-control/families.ts';
+import { createFlowControl, flowControl } from '../../src/collectors/flow-control/flow-control.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 

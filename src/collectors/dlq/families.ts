@@ -1,7 +1,7 @@
 import type { Sample } from '../../metrics/family.ts';
 import { CALLBACK_ENDS, CALLBACK_STATES } from '../../model/message.ts';
 import { OTHER, seriesDropped } from '../cap.ts';
-import { type FactFamily, familiesOf, optionalSample, toSeconds } from '../collector.ts';
+import { type FactFamily, familiesOf, optionalSample, toSeconds } from '../fact-family.ts';
 import type { Dimension } from './aggregate.ts';
 import { type DlqFacts, type SelectionFacts, shownFilters } from './facts.ts';
 import { LEFT_REASONS } from './selection.ts';

@@ -2,7 +2,7 @@ import { recordOf } from '../../kit/record.ts';
 import { type HistogramState, histogramSamples, type Sample } from '../../metrics/family.ts';
 import { EVENT_STATES, MESSAGE_OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
-import { familiesOf, toSeconds } from '../collector.ts';
+import { familiesOf, toSeconds } from '../fact-family.ts';
 import type { Gauges } from './memory.ts';
 import { type ScheduleFacts, scheduleFamilies } from './schedules.ts';
 import {

@@ -1,6 +1,6 @@
 import { hashedId } from '../../kit/hash.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
-import { familiesOf, optionalSample, toSeconds } from '../collector.ts';
+import { familiesOf, optionalSample, toSeconds } from '../fact-family.ts';
 import type { Routes } from '../routes.ts';
 import { type Allowance, createTimetable, type ScheduleState, type TimeSpan } from './expectations.ts';
 import type { KeptEvent } from './kept-event.ts';

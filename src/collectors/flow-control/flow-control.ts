@@ -1,18 +1,18 @@
 import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
-import type { Sample } from '../../metrics/family.ts';
 import type { Change } from '../../model/change.ts';
-import { FLOW_STATES, type FlowState, flowStateOf } from '../../model/flow-state.ts';
-import { type FlowControlEntry, KEY_LIMITS, PINNABLE } from '../../model/message.ts';
+import { flowStateOf } from '../../model/flow-state.ts';
+import type { FlowControlEntry } from '../../model/message.ts';
 import type { GlobalParallelism } from '../../model/service.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { UpstreamError } from '../../upstream/errors.ts';
-import { type Members, OTHER, seriesDropped } from '../cap.ts';
-import { type Collector, defineKind, type Folded, familiesOf, toSeconds } from '../collector.ts';
+import type { Members } from '../cap.ts';
+import { type Collector, defineKind, type Folded } from '../collector.ts';
 import { createKeyList, type KeyFacts, type ReadList } from '../key-list.ts';
 import { createParallelismReader } from './account-parallelism.ts';
-import { addSample, timeToDrain, type WaitlistSample } from './drain.ts';
-import { changeSamples, followLimits, restoreLimits, shownLimits, type TrackedLimits } from './limits.ts';
+import { addSample, timeToDrain } from './drain.ts';
+import { type FlowControlFacts, flowControlFamilies, type TrackedKey } from './families.ts';
+import { followLimits, restoreLimits, shownLimits, type TrackedLimits } from './limits.ts';
 
 const globs = z.array(z.string().min(1)).max(1000).default([]);
 
@@ -48,28 +48,6 @@ export interface FlowControlServices {
   readonly now?: (() => number) | undefined;
 }
 
-/** The last read of a key, and the results of all its reads. */
-export interface TrackedKey extends FlowControlEntry {
-  /** Undefined until it can be decided. */
-  readonly state?: FlowState | undefined;
-  /** Time of the first of the consecutive reads with this state (ms since the Unix epoch); undefined without a state. */
-  readonly since?: number | undefined;
-  /** Time until the waitlist is empty (ms); undefined unless it shrinks steadily. */
-  readonly drainsIn?: number | undefined;
-  /** Samples of the waitlist since its maximum; empty for a paused or idle key. */
-  readonly samples?: readonly WaitlistSample[];
-  /** Time of the last read (ms since the Unix epoch). */
-  readonly readAt?: number | undefined;
-}
-
-export interface FlowControlFacts extends KeyFacts {
-  readonly shown: readonly TrackedKey[];
-  /** Limits of the shown keys and their changes, and those of other keys with changes. */
-  readonly limits: TrackedLimits;
-  /** Of the account; empty if unknown, undefined if nothing waits or the service does not report it. */
-  readonly parallelism?: GlobalParallelism | undefined;
-}
-
 type TrackedKeys = ReadonlyMap<string, TrackedKey>;
 
 interface Memory {
@@ -93,143 +71,12 @@ interface Unlisted {
   readonly keys: ReadonlySet<string>;
 }
 
-/** Returns the time until the waitlist is empty (s); undefined unless it shrinks steadily. */
-export const secondsToDrain = ({ drainsIn }: TrackedKey) =>
-  drainsIn === undefined ? undefined : Math.round(drainsIn / 1000);
-
-const { gauge, counter } = familiesOf<FlowControlFacts>();
-
-interface LabelledKey {
-  readonly key: TrackedKey;
-  readonly labels: Sample<'flow_control_key'>['labels'];
-}
-
-/** Shown keys with their labels, which all families share, because there may be 100,000 keys. */
-const labelledKeys = new WeakMap<FlowControlFacts['shown'], readonly LabelledKey[]>();
-
-/** Returns a sample of each key with a value. A loop is four times as fast as `flatMap`. */
-function samplesPerKey({ shown }: FlowControlFacts, numberOf: (key: TrackedKey) => number | undefined) {
-  const labelled = labelledKeys.get(shown) ?? shown.map(key => ({ key, labels: { flow_control_key: key.key } }));
-  labelledKeys.set(shown, labelled);
-  const samples: Sample<'flow_control_key'>[] = [];
-  for (const { key, labels } of labelled) {
-    const value = numberOf(key);
-    if (value !== undefined) samples.push({ labels, value });
-  }
-  return samples;
-}
-
-const perKey = (name: string, help: string, numberOf: (key: TrackedKey) => number | undefined) =>
-  gauge({
-    name: `delivery_flow_control_${name}`,
-    help,
-    labels: ['flow_control_key'],
-    pick: facts => samplesPerKey(facts, numberOf),
-  });
-
-const waitlistSize = gauge({
-  name: 'delivery_flow_control_waitlist_size',
-  help: 'Messages or workflow steps waiting on the flow-control key.',
-  labels: ['flow_control_key'],
-  pick(facts) {
-    const { beyondCap, beyondCapWaiting } = facts;
-    const other = beyondCap > 0 ? [{ labels: { flow_control_key: OTHER }, value: beyondCapWaiting }] : [];
-    return [...samplesPerKey(facts, key => key.waitlistSize), ...other];
-  },
-});
-
 export const flowControl = defineKind({
   name: 'flow_control',
   title: 'Flow-control keys',
   configKey: 'flowControl',
   options,
-  families: {
-    waitlistSize,
-    keys: gauge({
-      name: 'delivery_flow_control_keys',
-      help: 'Number of all flow-control keys that the service lists. An unreadable row counts as a key.',
-      pick: ({ keys }) => keys,
-    }),
-    parallelismLimit: perKey(
-      'parallelism_limit',
-      'Maximum concurrent deliveries for the flow-control key.',
-      key => key.parallelismLimit,
-    ),
-    parallelismInUse: perKey(
-      'parallelism_in_use',
-      'Deliveries in progress for the flow-control key.',
-      key => key.parallelismInUse,
-    ),
-    rateLimit: perKey(
-      'rate_limit',
-      'Maximum deliveries per rate-limit period for the flow-control key.',
-      key => key.rateLimit,
-    ),
-    rateUsed: perKey(
-      'rate_used',
-      'Deliveries started in the current rate-limit period, if that is known, for the flow-control key.',
-      key => key.rateUsed,
-    ),
-    ratePeriod: perKey(
-      'rate_period_seconds',
-      'Rate-limit period of the flow-control key.',
-      key => key.ratePeriodSeconds,
-    ),
-    paused: perKey('paused', 'Whether deliveries for the flow-control key are paused (1) or not (0).', ({ paused }) =>
-      paused === undefined ? undefined : Number(paused),
-    ),
-    state: gauge({
-      name: 'delivery_flow_control_state',
-      help: 'Current state of the flow-control key; always 1. Other states have no series.',
-      labels: ['flow_control_key', 'state'],
-      values: { state: FLOW_STATES },
-      pick: ({ shown }) =>
-        shown
-          .filter(({ state }) => state !== undefined)
-          .map(({ key, state }) => ({ labels: { flow_control_key: key, state }, value: 1 })),
-    }),
-    stateSince: perKey(
-      'state_since_timestamp_seconds',
-      'Start of the current state of the flow-control key. Reset by a restart of the agent.',
-      key => toSeconds(key.since),
-    ),
-    limitChanges: counter({
-      name: 'delivery_flow_control_limit_changes_total',
-      help: 'Changes of a limit of the flow-control key between two reads, even if the agent was down in between. A limit that the service does not report is unchanged.',
-      labels: ['flow_control_key', 'limit'],
-      values: { limit: KEY_LIMITS },
-      pick: ({ limits }) => changeSamples(limits),
-    }),
-    pinned: gauge({
-      name: 'delivery_flow_control_pinned',
-      help: 'Always 1 while the service reports that the limit of the flow-control key is pinned. Other limits have no series.',
-      labels: ['flow_control_key', 'limit'],
-      values: { limit: PINNABLE },
-      pick: ({ shown }) =>
-        shown.flatMap(({ key, pinned = [] }) =>
-          pinned.map(limit => ({ labels: { flow_control_key: key, limit }, value: 1 })),
-        ),
-    }),
-    timeToDrain: perKey(
-      'time_to_drain_seconds',
-      'Estimated time until the waitlist of the flow-control key is empty. Absent unless the waitlist shrinks steadily.',
-      secondsToDrain,
-    ),
-    accountLimit: gauge({
-      name: 'delivery_parallelism_limit',
-      help: 'Maximum concurrent deliveries of the account. Read only while messages wait on a flow-control key.',
-      pick: ({ parallelism }) => parallelism?.limit,
-    }),
-    accountInUse: gauge({
-      name: 'delivery_parallelism_in_use',
-      help: 'Deliveries in progress of the account. Read only while messages wait on a flow-control key.',
-      pick: ({ parallelism }) => parallelism?.inUse,
-    }),
-    seriesDropped: gauge({
-      ...seriesDropped,
-      pick: ({ beyondCap }) => [{ labels: { family: waitlistSize.name }, value: beyondCap }],
-    }),
-  },
+  families: flowControlFamilies,
   rounds: ({ every, watch, watchEvery }: FlowControlOptions) => ({
     list: { every, requests: 1, priority: 'flow_control' },
     ...(watch.length > 0 && { watch: { every: watchEvery, requests: watch.length, priority: 'flow_control' } }),

@@ -1,4 +1,5 @@
-import { createFlowControl, flowControl, type TrackedKey } from '../../../src/collectors/flow-control/flow-control.ts';
+import type { TrackedKey } from '../../../src/collectors/flow-control/families.ts';
+import { createFlowControl, flowControl } from '../../../src/collectors/flow-control/flow-control.ts';
 import { createEmulatedClock } from '../../../src/emulator/clock.ts';
 import type { Destination } from '../../../src/emulator/destinations.ts';
 import { dialectWith } from '../../../src/emulator/dialect.ts';
