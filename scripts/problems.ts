@@ -54,7 +54,10 @@ export function runbooks(): Readonly<Record<string, string>> {
     });
     return [runbookOf(alert), withPart(runbookOf(alert), 'conditions', lines.join('\n'))];
   });
-  const kinds = new Set(CHECKS.map(({ kind, alert }) => `- \`${kind}\`: [${alert}](${alert}.md)`));
+  const alertOf = new Map(CHECKS.map(({ kind, alert }) => [kind, alert]));
+  const kinds = [...alertOf]
+    .sort(([one], [other]) => (one < other ? -1 : 1))
+    .map(([kind, alert]) => `- \`${kind}\`: [${alert}](${alert}.md)`);
   const problem = runbookOf('DeliveryProblem');
-  return { ...Object.fromEntries(conditions), [problem]: withPart(problem, 'kinds', [...kinds].sort().join('\n')) };
+  return { ...Object.fromEntries(conditions), [problem]: withPart(problem, 'kinds', kinds.join('\n')) };
 }

@@ -30,7 +30,7 @@ export const CHECK_KINDS = [
   'deliveries_stalled',
   'destination_failing',
   'retries_high',
-  'messages_redelivered',
+  'redeliveries_high',
   'waitlist_growing',
   'waitlist_stalled',
   'account_full',

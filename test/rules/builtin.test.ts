@@ -316,7 +316,7 @@ describe('built-in alerts', () => {
       'messages_failing',
       'messages_failing_slowly',
       'messages_late',
-      'messages_redelivered',
+      'redeliveries_high',
       'rate_limited',
       'retries_high',
       'waitlist_growing',

@@ -58,7 +58,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     minutes: 50,
     problems: {
       // Redeliveries are counted half an hour later.
-      'warning messages_redelivered': [
+      'warning redeliveries_high': [
         48,
         /^\d+ redeliveries were counted in \d+ min( \d+ s)?, with at most [\d,]+ delivery attempts an hour: destinations receive messages twice\.$/,
       ],
@@ -95,7 +95,13 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'schedule-twice': { minutes: 14, problems: {} },
   'stuck-run': { minutes: 5, problems: {} },
   'quota-nearly-used': { minutes: 5, problems: {} },
-  'limit-overwritten': { minutes: 15, problems: {} },
+  'limit-overwritten': {
+    minutes: 15,
+    problems: {
+      // The limit changes in minute 10.
+      'info limit_changed': [11, /^The parallelism of llm was changed from 4 to 40 at 10:10 UTC\.$/],
+    },
+  },
   outage: {
     minutes: 14,
     // The fault starts in minute 10.

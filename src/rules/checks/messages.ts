@@ -159,7 +159,7 @@ export const MESSAGES: readonly AccountCheck[] = [
       return `${count(retries.by)} of the ${count(attempts.by)} delivery attempts ${within(attempts.overSeconds)} led to a retry (${share(retries.by / attempts.by)}).`;
     },
   }),
-  defineCheck('messages_redelivered', 'DeliveryMessagesRedelivered', {
+  defineCheck('redeliveries_high', 'DeliveryMessagesRedelivered', {
     keepFiringFor: KEEP_FIRING_FOR,
     when: 'in the last hour, at least 10 redeliveries were counted, and they are more than 0.1 % of the delivery attempts in that hour, and in the hour that ended 30 minutes ago, because redeliveries are counted late',
     check: input => {
