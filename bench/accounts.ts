@@ -70,15 +70,9 @@ async function started(url: string): Promise<{ up: number; ms: number }> {
 
 /** Measures a process with a thousand accounts, some faulty, at default intervals. Each account has its own token and rows. */
 export async function run(): Promise<string> {
-  const emulator = await startEmulator({ accounts: ACCOUNTS, dlqEntries: 300, history: 600_000 });
+  const faults = FAULT_OF.map(({ fault }) => (fault ? [fault] : []));
+  const emulator = await startEmulator({ accounts: ACCOUNTS, dlqEntries: 300, history: 600_000, faultsOf: faults });
   const { url, tokens } = emulator;
-  for (const [index, { fault }] of FAULT_OF.entries()) {
-    if (!fault) continue;
-    const body = JSON.stringify(fault);
-    const headers = { 'content-type': 'application/json' };
-    const { status } = await fetch(`${url}/_emulator/accounts/${index + 1}/faults`, { method: 'POST', headers, body });
-    if (status !== 200) throw new Error(`the emulator rejects ${body}: ${status}`);
-  }
   const accounts = tokens.map((_, index) => ({
     name: `production-${index}`,
     baseUrl: FAULT_OF[index]?.isDead ? 'http://127.0.0.1:1' : url,

@@ -2,10 +2,18 @@
  * Runs the emulator in a separate process. Its argument contains the options as JSON. Sends its URL and tokens to its parent,
  * and exits when the parent exits.
  */
-import { startEmulator } from '../src/emulator/server.ts';
+import { type FaultSeed, startEmulator } from '../src/emulator/server.ts';
 
-const { spread = 0, ...options } = JSON.parse(process.argv[2] ?? '{}') as { spread?: number };
+interface Options {
+  readonly spread?: number;
+  /** Faults by account. */
+  readonly faultsOf?: readonly (readonly FaultSeed[])[];
+}
+
+const { spread = 0, faultsOf = [], ...options } = JSON.parse(process.argv[2] ?? '{}') as Options;
 const emulator = await startEmulator(options);
+for (const [index, faults] of faultsOf.entries())
+  if (faults.length > 0) emulator.accounts[index]?.faults.replace(faults);
 // Add dead letters at regular intervals over the last two days.
 const [now, over] = [emulator.clock.now(), 48 * 3_600_000];
 for (let index = 0; index < spread; index += 1) {

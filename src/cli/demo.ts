@@ -9,7 +9,7 @@ import { acceleratedClock, systemClock } from '../kit/clock.ts';
 import { withClosing } from '../kit/closing.ts';
 import { version } from '../kit/version.ts';
 import { DEMO_EVENTS, DEMO_SEED, demoSettings, demoSpeed } from './demo-settings.ts';
-import { CLOCK_SKEW_HELP, clockSkewOption, startEmulatorFor } from './emulate.ts';
+import { startEmulatorFor } from './emulate.ts';
 import { numberOption } from './option-values.ts';
 import { untilStopped } from './until-stopped.ts';
 
@@ -25,7 +25,6 @@ const SCENARIOS = Object.entries(scenarios)
 interface Options {
   readonly scenario: string;
   readonly speed?: number;
-  readonly clockSkew: number;
   readonly listen: string;
 }
 
@@ -42,14 +41,13 @@ export function demoCommand(): Command {
       'emulated seconds per real second, for service and agent but not for Prometheus; default: depends on the scenario',
       numberOption(1, 3600),
     )
-    .option('--clock-skew <s>', CLOCK_SKEW_HELP, clockSkewOption, 0)
     .option('--listen <address>', 'host:port that the agent listens on', '127.0.0.1:10922')
     .addHelpText('after', `\nScenarios:\n${SCENARIOS}`)
-    .action(async ({ scenario, speed = demoSpeed(scenario), clockSkew, listen }: Options, command: Command) => {
+    .action(async ({ scenario, speed = demoSpeed(scenario), listen }: Options, command: Command) => {
       const stopped = untilStopped();
       const clock = acceleratedClock(systemClock, speed);
       await withClosing(async closing => {
-        const options = { scenario, seed: DEMO_SEED, maxEvents: DEMO_EVENTS, clock, ahead: clockSkew * 1000 };
+        const options = { scenario, seed: DEMO_SEED, maxEvents: DEMO_EVENTS, clock };
         const emulator = await startEmulatorFor(command, options);
         closing.add('emulator', () => emulator.close());
         const folder = await mkdtemp(join(tmpdir(), 'delivery-watch-demo-'));

@@ -6,7 +6,7 @@ import { type Dialect, dialectWith } from './dialect.ts';
 import { createFaults, type FaultSeed, type Faults } from './faults.ts';
 import { access } from './routes/access.ts';
 import { recordCancels } from './routes/callback.ts';
-import { createControl } from './routes/control.ts';
+import { showState } from './routes/control.ts';
 import { createRouting } from './routes/endpoint.ts';
 import { createEndpoints } from './routes/endpoints.ts';
 import { injectFaults } from './routes/inject-faults.ts';
@@ -28,7 +28,6 @@ export interface AccountParts extends Omit<WorldOptions, 'dialect'> {
   readonly credentials: EmulatedCredentials;
   readonly realClock: Clock;
   readonly closing: AbortSignal;
-  readonly accounts: number;
   readonly dialect: Partial<Dialect>;
   readonly faults: readonly FaultSeed[];
 }
@@ -64,13 +63,12 @@ export function createAccount(parts: AccountParts): EmulatedAccount & { readonly
 }
 
 function build(parts: AccountParts, start: number) {
-  const { credentials, clock, realClock, seed, accounts } = parts;
+  const { credentials, clock, realClock, seed } = parts;
   const scenario = scenarioNamed(parts.scenario);
   const state = new EmulatorState({ ...parts, dialect: dialectWith({ ...scenario.dialect, ...parts.dialect }) });
   const faults = createFaults(seed, () => scenario.fault?.(clock.now() - start));
   faults.replace(parts.faults);
-  const endpoints = createEndpoints(credentials);
-  const find = createRouting(endpoints);
+  const find = createRouting(createEndpoints(credentials));
   const endpointOf = (request: Request) => {
     const match = find(request);
     return typeof match === 'object' ? match.endpoint : undefined;
@@ -78,14 +76,10 @@ function build(parts: AccountParts, start: number) {
   const endpointName = (request: Request) => endpointOf(request)?.name ?? 'other';
   const loginOf = (request: Request) => endpointOf(request)?.login ?? 'bearer';
   const enter = access(credentials, state.dialect, () => realClock.now(), loginOf);
-  const { description } = scenario;
-  const about = { scenario: parts.scenario, description, seed, speed: clock.speed, accounts };
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use(
-    createControl({ state, credentials, faults, about: { ...about, endpoints: endpoints.map(({ name }) => name) } }),
-  );
+  app.get(['/', '/_emulator/state'], showState(state, credentials, parts.scenario));
   app.use((request, _response, next) => {
     state.tally.countCall(endpointName(request));
     next();

@@ -10,7 +10,6 @@ export class EmulatedCredentials {
   readOnlyToken: string;
   /** Password in the response to a reset, not the one in `login`. */
   password = secret();
-  signingKeys = { current: `sig_${secret()}`, next: `sig_${secret()}` };
   resets = 0;
   keyRotations = 0;
 
@@ -36,8 +35,9 @@ export class EmulatedCredentials {
     this.resets++;
   }
 
-  rotateKeys(): void {
-    this.signingKeys = { current: this.signingKeys.next, next: `sig_${secret()}` };
+  /** Returns new signing keys. */
+  rotateKeys() {
     this.keyRotations++;
+    return { current: `sig_${secret()}`, next: `sig_${secret()}` };
   }
 }

@@ -48,7 +48,7 @@ function wholeNumber(parameters: URLSearchParams, name: string): number | undefi
 export function pageRequest(
   parameters: URLSearchParams,
   defaults: ListDefaults,
-  { highCount, order: obeys, fromDateFilter, toDateFilter }: Dialect,
+  { highCount, order: obeys, filters }: Dialect,
 ): PageRequest {
   const count = wholeNumber(parameters, 'count') ?? defaults.count;
   if (count === 0) throw new BadRequest('invalid count: it must be above 0');
@@ -61,8 +61,8 @@ export function pageRequest(
   }
   const cursor = single(parameters, 'cursor');
   const range = {
-    from: (fromDateFilter === 'exact' && wholeNumber(parameters, 'fromDate')) || 0,
-    to: (toDateFilter === 'exact' ? wholeNumber(parameters, 'toDate') : undefined) ?? Number.POSITIVE_INFINITY,
+    from: (filters.fromDate !== 'ignored' && wholeNumber(parameters, 'fromDate')) || 0,
+    to: (filters.toDate !== 'ignored' ? wholeNumber(parameters, 'toDate') : undefined) ?? Number.POSITIVE_INFINITY,
     order: order as Order,
     after: cursor === undefined ? undefined : readCursor(cursor),
   };
@@ -93,7 +93,7 @@ export function matcher<T>(
   const tests = Object.entries(filters).flatMap(([name, reads]) => {
     const given = parameters.getAll(name);
     const values = given.flatMap(value => value.split(',')).filter(value => value !== '');
-    const way = dialect[`${name}Filter` as keyof Dialect];
+    const way = dialect.filters[name];
     if (values.length === 0 || way === 'ignored') return [];
     return [{ reads, isWanted: wantedBy(way, [...given, ...expand(name, values)]) }];
   });
@@ -106,10 +106,8 @@ export function matcher<T>(
     });
 }
 
-/**
- * Returns a predicate that matches the wanted values. `way`: comparison that the dialect selects; undefined if there is none.
- */
-function wantedBy(way: Dialect[keyof Dialect] | undefined, wanted: readonly string[]): (value: string) => boolean {
+/** Returns a predicate that matches the wanted values. */
+function wantedBy(way: Dialect['filters'][string] | undefined, wanted: readonly string[]): (value: string) => boolean {
   if (way === 'prefix') return value => wanted.some(start => value.startsWith(start));
   if (way === 'any-case') {
     const lowered = new Set(wanted.map(each => each.toLowerCase()));

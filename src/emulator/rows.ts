@@ -99,17 +99,14 @@ export function eventRow(event: LoggedEvent, time: number): EventRow;
 export function eventRow(event: LoggedEvent, time: number, dialect: Dialect): { readonly messageId: string };
 export function eventRow({ message, state, ...details }: LoggedEvent, time: number, dialect?: Dialect) {
   const { responseStatus, error, nextDeliveryTime } = details;
-  const due = dialect && state === 'created' && message.notBefore > message.createdAt ? dialect.createdDue : 'absent';
-  const spelt = dialect?.eventCancelled === 'canceled' && state === 'cancelled' ? 'canceled' : state;
   return {
-    time: dialect?.eventTime === 'number' ? time : String(time),
+    time: String(time),
     messageId: message.messageId,
-    state: dialect?.eventState === 'upper' ? spelt.toUpperCase() : spelt,
+    state: dialect?.eventState === 'upper' ? state.toUpperCase() : state,
     ...message.fields,
     body: Buffer.from(bodyOf(message)).toString('base64'),
     ...(responseStatus === undefined ? {} : { responseStatus }),
     ...(error === undefined ? {} : { error }),
-    ...(due === 'absent' ? {} : { [due]: message.notBefore }),
     ...(nextDeliveryTime === undefined ? {} : { nextDeliveryTime }),
   };
 }

@@ -7,7 +7,7 @@ export interface EmulatedRun {
   readonly createdAt: number;
   /** Undefined while the run is in progress. */
   readonly completedAt?: number | undefined;
-  readonly state?: 'RUN_SUCCESS' | 'RUN_CANCELED' | undefined;
+  readonly state?: 'RUN_SUCCESS';
 }
 
 interface RunParts {

@@ -5,8 +5,6 @@ import type { PlannedLimits } from './flow-control.ts';
 /** Times in ms. `elapsedMs` counts from the start of the workload and is negative before it. */
 export interface Scenario {
   readonly description: string;
-  /** Alerts that are sent by default and fire within eight hours (`stuck-callback`: within two days). */
-  readonly fires: readonly string[];
   /** Returns the share (0 to 1) of messages to a destination that fail permanently. */
   doomed?(usual: number, elapsedMs: number): number;
   /**
@@ -49,16 +47,6 @@ const HEALTHY: Pick<Scenario, 'doomed' | 'takesMs' | 'isTidy'> = {
   isTidy: true,
 };
 
-/** Alerts that fire because of more failures, delayed retries and uncleared dead letters. */
-const DLQ_GROWTH = [
-  'DeliveryDestinationFailing',
-  'DeliveryDlqGrowing',
-  'DeliveryErrorBudgetFastBurn',
-  'DeliveryFlowControlBacklogGrowing',
-  'DeliveryMessagesLate',
-  'DeliveryScheduleFailing',
-];
-
 /** Returns the behaviour of the schedule that runs every minute after `minutes` of the emulator's default history and time. */
 const minutelyAfter =
   <F extends 'paused' | 'deleted' | 'twice'>(minutes: number, fate: F) =>
@@ -68,24 +56,19 @@ const minutelyAfter =
 export const scenarios: Readonly<Record<string, Scenario>> = {
   steady: {
     description: 'a healthy service: few messages fail, and operators regularly clear dead letters',
-    fires: [],
     ...HEALTHY,
   },
   neglected: {
     description: 'a working service: one message in a hundred fails, some dead letters expire, failure callbacks fail',
-    fires: ['DeliveryMessagesLate', 'DeliveryScheduleFailing'],
   },
   'dlq-growth': {
     description: 'more and more messages fail, and no operator clears the dead letters',
     // Grows by the usual share every ten minutes.
     doomed: (usual, elapsedMs) => Math.min(MAX_DOOMED, usual * (1 + elapsedMs / (10 * MINUTE_MS))),
-    fires: DLQ_GROWTH,
     unattended: true,
   },
   'stuck-callback': {
     description: 'more workflow runs fail, and one failure callback in eight is stuck for days, with its dead letter',
-    // After two days.
-    fires: ['DeliveryFailureCallbackStuck'],
     ...HEALTHY,
     runFailsEveryMs: 4 * MINUTE_MS,
     stuck: elapsedMs => (elapsedMs < -12 * HOUR_MS ? 0 : 0.125),
@@ -93,7 +76,6 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   'flow-control-pileup': {
     description:
       'for two of every four hours, starting with the first two, deliveries take twice as long and messages pile up behind flow-control keys',
-    fires: ['DeliveryFlowControlBacklogGrowing', 'DeliveryMessagesLate', 'DeliveryScheduleFailing'],
     ...HEALTHY,
     // The emulator starts an hour after the workload, at the start of the slow hours.
     dialect: { flowControlFields: 'all' },
@@ -101,27 +83,23 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   redeliveries: {
     description: 'the results of two attempts in a hundred are lost, and the messages are delivered again',
-    fires: ['DeliveryMessagesRedelivered'],
     ...HEALTHY,
     redelivered: 0.02,
   },
   'log-lag': {
     description:
       'events are listed 20 s late, and for 5 of every 15 minutes no new ones are listed; every message is on time',
-    fires: [],
     ...HEALTHY,
     listedUntil: now => now - Math.max(0, (now % (15 * MINUTE_MS)) - 10 * MINUTE_MS) - 20_000,
   },
   'rate-limited': {
     description: 'other clients of the account use up its request limit: four in ten requests get 429',
-    fires: ['DeliveryReadingThrottled'],
     ...HEALTHY,
     fault: () => ({ kind: 'status', status: 429, retryAfter: 1, share: 0.4 }),
   },
   'schedule-missed': {
     description:
       'a schedule that runs every minute (scd_7minutely) does not fire in 5 of every 20 minutes, in 5 others all its deliveries fail, and no operator clears dead letters',
-    fires: ['DeliveryDestinationFailing', 'DeliveryScheduleFailing'],
     ...HEALTHY,
     // An operator would republish the schedule's dead letters.
     unattended: true,
@@ -134,38 +112,32 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   'schedule-paused': {
     description:
       'a schedule that runs every minute (scd_7minutely) is paused after ten minutes; its next time still moves',
-    fires: ['DeliveryScheduleFailing'],
     ...HEALTHY,
     schedule: minutelyAfter(10, 'paused'),
   },
   'schedule-deleted': {
     description: 'a schedule that runs every minute (scd_7minutely) is deleted after ten minutes',
-    fires: ['DeliveryScheduleFailing'],
     ...HEALTHY,
     schedule: minutelyAfter(10, 'deleted'),
   },
   'schedule-twice': {
     description: 'after ten minutes, a schedule that runs every minute (scd_7minutely) starts twice each time',
-    fires: [],
     ...HEALTHY,
     schedule: minutelyAfter(10, 'twice'),
   },
   'stuck-run': {
     description: 'one workflow run in twenty never ends',
-    fires: [],
     ...HEALTHY,
     stuckRuns: () => 0.05,
   },
   'quota-nearly-used': {
     description: 'other clients of the account have used 92 % of the requests of the day',
-    fires: [],
     ...HEALTHY,
     usedByOthers: 0.92,
   },
   'limit-overwritten': {
     description:
       'the flow-control key llm is pinned to a parallelism of 4; for 20 of every 60 minutes a deployment overwrites it with 40',
-    fires: [],
     ...HEALTHY,
     dialect: { flowControlFields: 'all' },
     limits(key, elapsedMs) {
@@ -177,7 +149,6 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   outage: {
     description: 'for 5 of every 15 minutes the service answers every request with 503; deliveries continue',
-    fires: ['DeliveryBlind'],
     ...HEALTHY,
     fault: now => (now % (15 * MINUTE_MS) >= 10 * MINUTE_MS ? { kind: 'status', status: 503 } : undefined),
   },

@@ -12,21 +12,18 @@ import { fractionOf } from './random.ts';
 
 export type { EmulatedAccount } from './account.ts';
 export type { Destination } from './destinations.ts';
-export { type Dialect, dialectHelp, readDialectOption } from './dialect.ts';
-export { type FaultSeed, faultHelp, readFault } from './faults.ts';
+export type { Dialect } from './dialect.ts';
+export type { FaultSeed } from './faults.ts';
 export { scenarios } from './scenarios.ts';
 
 export interface EmulatorOptions {
   readonly port?: number;
-  readonly host?: string;
   /** Seed of all random draws; default 1. */
   readonly seed?: number;
   /** Number of accounts, each with its own tokens and rows; default 1. */
   readonly accounts?: number;
   /** Speed of emulated time relative to real time; default 1. 0 freezes it. */
   readonly speed?: number;
-  /** Initial difference between the service's clock and real time (ms); negative: the service is behind. Default 0. */
-  readonly ahead?: number;
   /** One of `scenarios`; default `steady`. */
   readonly scenario?: string;
   /** Token of the first account; default random. */
@@ -74,13 +71,13 @@ const MIN_SHARE = 5000;
 
 /** Starts an emulator. Rejects if the port is unavailable, or with a RangeError for invalid options. */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
-  const { port = 0, host = '127.0.0.1', seed = 1, speed = 1, scenario = 'steady', clock = systemClock } = options;
+  const { port = 0, seed = 1, speed = 1, scenario = 'steady', clock = systemClock } = options;
   const { accounts: count = 1, dlqEntries = 200, workload = true, dialect = {}, faults = [] } = options;
   if (!(Number.isInteger(count) && count > 0))
     throw new RangeError(`accounts must be a whole number above 0, got ${count}`);
   const { history = count === 1 ? 3_600_000 : 300_000 } = options;
   const { maxEvents = Math.max(MIN_SHARE, Math.floor(MAX_EVENTS / count)) } = options;
-  const emulated = createEmulatedClock(clock, speed, options.ahead);
+  const emulated = createEmulatedClock(clock, speed);
   const closing = new AbortController();
   const { destinations } = options;
   const world = { scenario, history, dlqEntries, maxEvents, workload, destinations };
@@ -88,7 +85,6 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   const account = (number: number) =>
     createAccount({
       ...common,
-      accounts: count,
       seed: number === 1 ? seed : Math.floor(fractionOf(seed, `account ${number}`) * 2 ** 31),
       credentials:
         number === 1
@@ -101,13 +97,11 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
   first.state.advanceTo(emulated.now());
   const listener = dispatch(accounts, emulated);
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE }, listener);
-  server.listen(port, host);
+  server.listen(port, '127.0.0.1');
   await once(server, 'listening');
-  const bound = server.address() as AddressInfo;
-  const name = bound.family === 'IPv6' ? `[${bound.address}]` : bound.address;
   let closed: Promise<void> | undefined;
   return Object.assign(first, {
-    url: `http://${name}:${bound.port}`,
+    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
     clock: emulated,
     accounts,
     listener,
@@ -121,29 +115,16 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
 
 type Account = ReturnType<typeof createAccount>;
 
-/** Path prefix of the control API of one account. Without an account number, the first account is used. */
-const CONTROL = /^\/_emulator\/accounts\/([^/?]+)(?=\/)/;
-
-/** Selects the account by the secret or by the number in the path. The first account rejects unknown secrets. */
+/** Selects the account by the secret. The first account rejects unknown secrets. */
 function dispatch(accounts: readonly [Account, ...Account[]], { now }: EmulatedClock): RequestListener {
   return (request, response) => {
     response.setHeader('date', new Date(now()).toUTCString());
-    const { url = '', headers } = request;
-    const [prefix = '', number] = CONTROL.exec(url) ?? [];
-    if (number === undefined) {
-      const owner = accounts.find(
-        ({ credentials }) =>
-          credentials.rightOf(headers.authorization, 'bearer') ?? credentials.rightOf(headers.authorization, 'account'),
-      );
-      return (owner ?? accounts[0]).answer(request, response);
-    }
-    const account = /^[1-9]\d*$/.test(number) ? accounts[Number(number) - 1] : undefined;
-    if (account) {
-      request.url = `/_emulator${url.slice(prefix.length)}`;
-      return account.answer(request, response);
-    }
-    response.writeHead(404, { 'content-type': 'application/json' });
-    response.end(JSON.stringify({ error: `there is no account ${number}; there are 1 to ${accounts.length}` }));
+    const { authorization } = request.headers;
+    const owner = accounts.find(
+      ({ credentials }) =>
+        credentials.rightOf(authorization, 'bearer') ?? credentials.rightOf(authorization, 'account'),
+    );
+    (owner ?? accounts[0]).answer(request, response);
   };
 }
 

@@ -28,7 +28,6 @@ export class EmulatorState {
   readonly logView: LogView;
   readonly tally = new Tally();
   readonly #world: World;
-  readonly #addedRuns: EmulatedRun[] = [];
   readonly #setWaitlists = new Map<string, number>();
   readonly #seed: number;
   #added = 0;
@@ -72,7 +71,9 @@ export class EmulatorState {
 
   /** Returns the number of authenticated cancel requests by dlqId. */
   cancels(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.tally.cancels);
+    const authenticated = this.tally.cancelCalls.filter(({ verdict }) => verdict !== undefined);
+    const byId = Map.groupBy(authenticated, ({ dlqId }) => dlqId);
+    return Object.fromEntries([...byId].map(([dlqId, calls]) => [dlqId, calls.length]));
   }
 
   countDlq(match?: (row: DlqRow) => boolean): number {
@@ -184,15 +185,7 @@ export class EmulatorState {
 
   /** Returns the workflow runs that have not failed. */
   runs(): EmulatedRun[] {
-    return [...this.#world.runs(this.current().now), ...this.#addedRuns];
-  }
-
-  /** Adds a workflow run, by default in progress since now, and returns its id. */
-  addRun(run: Partial<EmulatedRun> = {}): string {
-    const workflowRunId = run.workflowRunId ?? `wfr_${this.#nextId().slice(4)}`;
-    const usual = { workflowUrl: 'https://added.example.com/workflow', createdAt: this.current().now };
-    this.#addedRuns.push({ ...usual, ...run, workflowRunId });
-    return workflowRunId;
+    return this.#world.runs(this.current().now);
   }
 
   /** Returns the requests of the UTC day, of which messages of the workload are one each. */
@@ -200,12 +193,6 @@ export class EmulatorState {
     this.current();
     const { workload, usedByOthers } = this.#world;
     return workload.messagesToday() + Math.round(usedByOthers * MAX_REQUESTS_PER_DAY);
-  }
-
-  /** Starts the next attempt of a delayed or retrying message. Returns false if none waits. */
-  runNow(messageId: string): boolean {
-    this.current();
-    return this.#world.workload.runNow(messageId);
   }
 
   findDlqEntry(dlqId: string): Place | undefined {
@@ -230,7 +217,7 @@ export class EmulatorState {
   /** Returns `refused` if the callback is not in progress, `unknown` if the dead letter does not exist. */
   cancelCallback(dlqId: string): CancelResult {
     if (!this.findDlqEntry(dlqId)) return 'unknown';
-    return this.#world.workflows.cancel(this.#callbackOf(dlqId), this.dialect.cancelTakesMs) ? 'done' : 'refused';
+    return this.#world.workflows.cancel(this.#callbackOf(dlqId)) ? 'done' : 'refused';
   }
 
   /** Returns `refused` if the callback has not failed, `unknown` if the dead letter does not exist. */

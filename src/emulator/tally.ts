@@ -8,13 +8,9 @@ export interface CancelCall {
   verdict?: CancelResult;
 }
 
-const MAX_CALLS = 1000;
-
 export class Tally {
   /** Number of requests by endpoint: for example `GET /v2/dlq`, or `other`. */
   readonly calls = new Map<string, number>();
-  /** Number of authenticated cancel requests by dlqId. */
-  readonly cancels = new Map<string, number>();
   readonly cancelCalls: CancelCall[] = [];
 
   countCall(endpoint: string): void {
@@ -24,11 +20,6 @@ export class Tally {
   recordCancel(at: number, dlqId: string): CancelCall {
     const call: CancelCall = { at, dlqId };
     this.cancelCalls.push(call);
-    if (this.cancelCalls.length > MAX_CALLS) this.cancelCalls.shift();
     return call;
-  }
-
-  countCancel(dlqId: string): void {
-    this.cancels.set(dlqId, (this.cancels.get(dlqId) ?? 0) + 1);
   }
 }

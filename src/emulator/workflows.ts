@@ -57,11 +57,10 @@ export class Workflows {
     this.entries.dropEarliest(expiry, Number.POSITIVE_INFINITY);
   }
 
-  /** Cancels a callback after `takesMs`, unless it ends earlier. Returns false if it is not in progress. */
-  cancel(callback: FailureCallback | undefined, takesMs: number): boolean {
+  /** Cancels a callback. Returns false if it is not in progress. */
+  cancel(callback: FailureCallback | undefined): boolean {
     if (!callback?.inProgress) return false;
-    if (takesMs === 0) callback.become('CALLBACK_CANCELED');
-    else this.#whileInProgress(callback, this.#agenda.now + takesMs, () => callback.become('CALLBACK_CANCELED'));
+    callback.become('CALLBACK_CANCELED');
     return true;
   }
 

@@ -124,7 +124,6 @@ export function createWorkload(parts: WorkloadParts) {
     queues,
     schedules,
     messagesToday: () => delivery.messagesOn(dayOf(agenda.now)),
-    runNow: delivery.runNow,
     /** Publishes a message and returns its id. Changes all later random draws. */
     publish: (fields: Fields): string =>
       publish(destinationOf.get(fields) ?? { fields, ...UNKNOWN_DESTINATION }, false),
@@ -163,28 +162,10 @@ function createDelivery(
 ) {
   let published = 0;
   let today = { day: 0, messages: 0 };
-  /** Next attempts of waiting messages, by message id. */
-  const waiting = new Map<string, () => void>();
 
   function record(message: EmulatedMessage, state: LogState, details?: Omit<LoggedEvent, 'message' | 'state'>): void {
     log.add(agenda.now, { message, state, ...details });
     if (state === 'delivered' || state === 'failed' || state === 'cancelled') schedules.ended(message, state);
-  }
-
-  /** Starts an attempt at `due`, or earlier with `runNow`. */
-  function attemptAt(due: number, message: EmulatedMessage, start: () => void): void {
-    waiting.set(message.messageId, start);
-    agenda.at(due, () => {
-      if (waiting.get(message.messageId) === start) runNow(message.messageId);
-    });
-  }
-
-  /** Starts the next attempt of a waiting message. Returns false if none waits. */
-  function runNow(id: string): boolean {
-    const start = waiting.get(id);
-    waiting.delete(id);
-    start?.();
-    return start !== undefined;
   }
 
   function cancelWhileWaiting(message: EmulatedMessage, until: number): void {
@@ -226,7 +207,7 @@ function createDelivery(
     record(message, 'error', { responseStatus, error, nextDeliveryTime });
     record(message, 'retry', { nextDeliveryTime });
     if (random.chance(CANCELLED_RETRIES)) cancelWhileWaiting(message, nextDeliveryTime);
-    else attemptAt(nextDeliveryTime, message, () => attempt(message, destination, doomed, retried + 1));
+    else agenda.at(nextDeliveryTime, () => attempt(message, destination, doomed, retried + 1));
   }
 
   /** Publishes a message and returns its id. `doomed`: every attempt fails. */
@@ -249,5 +230,5 @@ function createDelivery(
     return message.messageId;
   }
 
-  return { publish, runNow, messagesOn: (day: number) => (today.day === day ? today.messages : 0) };
+  return { publish, messagesOn: (day: number) => (today.day === day ? today.messages : 0) };
 }

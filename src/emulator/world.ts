@@ -50,11 +50,7 @@ export function createWorld(options: WorldOptions) {
   const { dialect = dialectWith({}) } = options;
   const dlq = new RowTimeline<FailedMessage>();
   const log = new EventLog();
-  const latest = (time: number) => {
-    const listed = scenario.listedUntil?.(time - now) ?? time - now;
-    return Math.min(now + listed, time - dialect.logLagMs);
-  };
-  const logView = new LogView(seed, dialect, latest);
+  const logView = new LogView(seed, dialect, time => now + (scenario.listedUntil?.(time - now) ?? time - now));
   const expire = (time: number) => {
     log.dropEarliest(time - LOG_RETENTION_MS, maxEvents);
     dlq.dropEarliest(time - DLQ_RETENTION_MS, MAX_DEAD_LETTERS + dlqEntries);

@@ -1,12 +1,14 @@
 import { describe, expect, it } from 'vitest';
+import { systemClock } from '../../src/kit/clock.ts';
 import { createAgent, unlimited } from '../support/agent.ts';
 import { runCli } from '../support/cli.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 
-/** Starts the agent and an emulated service whose clock is `ahead` of the agent's (ms). */
-async function setUp(ahead: number, date?: string) {
-  const emulator = await emulateEmpty({ ahead, faults: date === undefined ? [] : [{ date }] });
+/** Starts the agent and an emulated service. Its clock and its Date header differ from the agent's clock (ms). */
+async function setUp(ahead: number, dateMs = 0) {
+  const clock = { ...systemClock, now: () => systemClock.now() + ahead };
+  const emulator = await emulateEmpty({ clock, faults: [{ dateMs }] });
   const agent = createAgent(
     {
       store: { kind: 'memory' },
@@ -50,7 +52,7 @@ describe.each([600_000, -600_000])('a service whose clock is %d ms ahead', ahead
 });
 
 it('a wrong Date alone does not hide events', async () => {
-  const { agent, delivered } = await setUp(0, '+600000');
+  const { agent, delivered } = await setUp(0, 600_000);
   await eventually(async () => expect(await agent.value('delivery_service_clock_skew_seconds')).toBeGreaterThan(590));
   delivered('msg_1');
   await eventually(async () => expect(await agent.value('delivery_service_clock_skew_seconds')).toBe(0));

@@ -56,7 +56,7 @@ it.each([
       logLateMs: LATE,
       logDuplicates: 0.1,
       cursorSeam: 'repeats',
-      eventsMost: '100',
+      eventsMost: 100,
       highCount: 'refused',
     },
   });

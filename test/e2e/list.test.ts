@@ -100,7 +100,7 @@ describe('list', () => {
   });
 
   it('list fails if the service ignores a filter, and warns if the rows cannot prove that it was applied', async () => {
-    const { run } = await emulated({ queueNameFilter: 'ignored' });
+    const { run } = await emulated({ filters: { queueName: 'ignored' } });
     expect(await run('list dlq --queue q1')).toEqual({
       code: 1,
       stdout: '',

@@ -100,27 +100,15 @@ test('GET /_emulator/state needs no token, and its response contains none', asyn
   expect(body).toMatchObject({
     now,
     scenario: 'neglected',
-    seed: 7,
-    speed: 0,
     calls: {},
     dlq: { total: state.countDlq() },
   });
-  expect(body.dlq.byQueue).toMatchObject({
-    mine: 1,
-    legacy: state.countDlq(row => row.queueName === 'legacy'),
-    '(no queue)': state.countDlq(row => row.queueName === undefined),
-  });
   expect(body.dlq.byResponseStatus).toMatchObject({ 418: 1, 500: state.countDlq(row => row.responseStatus === 500) });
-  expect(body.events).toMatchObject({
-    windowMs: 300_000,
-    byState: state.countEvents({ from: now - 300_000, to: now }),
-  });
+  expect(body.events.byState).toEqual(state.countEvents());
   expect(body.events.byState.delivered).toBeGreaterThan(0);
   expect(body.waitlists).toEqual(Object.fromEntries(state.waitlists()));
-  const home = await ask(emulated, '/', { headers: {} });
-  expect(home.status).toBe(200);
-  for (const path of LISTS) expect(home.text).toContain(`GET ${path}`);
-  expect(home.text + text).not.toContain(emulated.token);
+  expect((await ask(emulated, '/', { headers: {} })).body).toEqual(body);
+  expect(text).not.toContain(emulated.token);
 });
 
 test('an emulator with an invalid option or a port in use fails to start', async () => {

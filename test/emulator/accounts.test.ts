@@ -59,31 +59,6 @@ test('faults, dialect and token resets of one account do not affect others', asy
   expect((await askAs(emulated, two, '/v2/dlq')).status).toBe(200);
 });
 
-test('the /_emulator endpoints address an account by number, and the first account by default', async () => {
-  const emulated = await emptyEmulator({ accounts: 2 });
-  const [one, two] = emulated.accounts as readonly [EmulatedAccount, EmulatedAccount];
-  two.state.addDlqEntry();
-  const total = async (path: string) => (await ask(emulated, path)).body.dlq.total;
-  expect(await total('/_emulator/state')).toBe(0);
-  expect(await total('/_emulator/accounts/1/state')).toBe(0);
-  expect(await total('/_emulator/accounts/2/state?x=1')).toBe(1);
-  const post = (path: string, body: unknown) =>
-    ask(emulated, path, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', authorization: `Bearer ${one.token}` },
-      body: JSON.stringify(body),
-    });
-  await post('/_emulator/accounts/2/faults', { kind: 'hang' });
-  await post('/_emulator/accounts/2/dialect', { eventTime: 'number' });
-  expect([one.faults.list().length, two.faults.list().length]).toEqual([0, 1]);
-  expect([one.dialect.eventTime, two.dialect.eventTime]).toEqual(['text', 'number']);
-  for (const number of ['0', '3', '01', 'x', '1e0']) {
-    const { status, body } = await ask(emulated, `/_emulator/accounts/${number}/state`);
-    expect([status, body]).toEqual([404, { error: `there is no account ${number}; there are 1 to 2` }]);
-  }
-  expect((await ask(emulated, '/')).text).toContain('Accounts: 2,');
-});
-
 test.each([0, -1, 1.5, Number.NaN])('an emulator rejects %s as an account count', async accounts => {
   await expect(startEmulator({ accounts })).rejects.toThrow(`accounts must be a whole number above 0, got ${accounts}`);
 });

@@ -128,13 +128,6 @@ describe('list of cancel requests', () => {
       expect(stateOf(emulated, dlqId)).toBe(verdict ? 'CALLBACK_CANCELED' : 'CALLBACK_INPROGRESS');
     },
   );
-
-  test('the list of cancel requests keeps the latest 1,000', async () => {
-    const emulated = await emptyEmulator();
-    for (let call = 0; call <= 1000; call++) emulated.state.tally.recordCancel(call, String(call));
-    expect(emulated.state.tally.cancelCalls).toHaveLength(1000);
-    expect(emulated.state.tally.cancelCalls[0]).toEqual({ at: 1, dlqId: '1' });
-  });
 });
 
 test('the official clients can read rows and retry a failed callback with different callbackState options', async () => {

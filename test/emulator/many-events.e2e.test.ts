@@ -30,7 +30,6 @@ test('adding events in bulk, in any order, has the same result as adding them on
     many.addEvents(new Set(seeds.slice(cut)) as Set<EventSeed>);
     expect(many.eventRows()).toEqual(one.eventRows());
     expect(many.countEvents()).toEqual(one.countEvents());
-    expect(many.current().log.total).toEqual(one.current().log.total);
   });
   fc.assert(property, { numRuns: runs(100) });
 });

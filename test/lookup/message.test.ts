@@ -130,7 +130,7 @@ describe('readMessage', () => {
   });
 
   it('readMessage rejects if the service ignores the filter messageId', async () => {
-    const { url, state } = await emulateEmpty({ token: TOKEN, dialect: { messageIdFilter: 'ignored' } });
+    const { url, state } = await emulateEmpty({ token: TOKEN, dialect: { filters: { messageId: 'ignored' } } });
     state.addEvent({ messageId: 'other' });
     const source = { account: 'a', reader: createTestClient(url).reader };
     await expect(readMessage(source, 'm', signal)).rejects.toThrow('the service ignores the parameter messageId');

@@ -42,7 +42,7 @@ const SPEED = 20;
 async function startBusyAgent(described: Described) {
   const clock = acceleratedClock(systemClock, SPEED);
   const emulator = await emulate({ scenario: 'neglected', clock, dialect: { flowControlFields: 'all' } });
-  emulator.dialect.topicNameFilter = 'ignored';
+  emulator.dialect.filters = { topicName: 'ignored' };
   emulator.state.addDlqEntry({ topicName: 'orders', scheduleId: 'scd_1', queueName: 'q' });
   for (const [hours, host] of [
     [3, 'flow'],

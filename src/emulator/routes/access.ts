@@ -23,10 +23,8 @@ export function access(
       'Burst-RateLimit-Remaining': String(remaining),
       'Burst-RateLimit-Reset': String(dialect.burstReset === 'seconds' ? Math.ceil(resetAt / 1000) : resetAt),
     });
-    if (!allowed) {
-      if (dialect.retryAfter === 'present') response.set('Retry-After', '1');
-      response.status(429).json({ error: 'rate limit exceeded' });
-    } else if (right === 'read' && request.method !== 'GET') {
+    if (!allowed) response.status(429).json({ error: 'rate limit exceeded' });
+    else if (right === 'read' && request.method !== 'GET') {
       const error = 'the read-only token cannot be used for this request';
       response.status(Number(dialect.readOnlyWrite)).json({ error });
     } else next();

@@ -1,8 +1,6 @@
 import type { EmulatedCredentials } from '../credentials.ts';
-import { parametersOf } from '../paging.ts';
 import { type EmulatorState, MAX_REQUESTS_PER_DAY } from '../state.ts';
 import type { Handler } from './endpoint.ts';
-import { getFlowControlKey } from './flow-control.ts';
 
 const DAY_S = 86_400;
 
@@ -78,25 +76,9 @@ export const listUsers =
   (state, _request, response) =>
     void response.json([newerRecord(state, credentials)]);
 
-export const showUser =
-  (credentials: EmulatedCredentials): Handler =>
-  (state, _request, response, id) => {
-    if (id === credentials.accountId) response.json(newerRecord(state, credentials));
-    else response.status(404).json({ error: 'user not found' });
-  };
-
-/** Replaces the current signing key with the next one. */
+/** Rotates the signing keys, as the real service may do. The agent must never send this. */
 export const rotateKeys =
   (credentials: EmulatedCredentials): Handler =>
   (_state, _request, response) => {
-    credentials.rotateKeys();
-    response.json(credentials.signingKeys);
+    response.json(credentials.rotateKeys());
   };
-
-/** "Get Flow Control Key" of the interface document, which does not say where the key goes: here, in a query parameter. */
-export const keyInsteadOfKeys: Handler = (state, request, response) => {
-  const parameters = parametersOf(request);
-  const key = parameters.get('flowControlKey') || parameters.get('key');
-  if (key) getFlowControlKey(state, request, response, key);
-  else response.status(400).json({ error: 'flowControlKey is missing' });
-};

@@ -55,7 +55,6 @@ export function recordCancels(state: EmulatorState): RequestHandler {
 
 /** Cancels a failure callback. The documentation specifies status 302, without a Location header. */
 export const cancelCallback: Handler = (state, request, response, dlqId) => {
-  state.tally.countCancel(dlqId);
   const { cancelAnswer } = state.dialect;
   // Emulates the documented error for invalid callback information.
   const isInvalid = cancelAnswer === '400' && state.findDlqEntry(dlqId) !== undefined;

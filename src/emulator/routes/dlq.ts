@@ -79,12 +79,6 @@ export const deleteEntries =
     response.json({ cursor, deleted: rows.length });
   };
 
-export const retryEntry: Handler = (state, _request, response, dlqId) => {
-  const place = state.findDlqEntry(dlqId);
-  if (place) response.status(201).json({ messageId: state.republish(place), url: place[0].fields.url });
-  else response.status(404).json(NOT_FOUND);
-};
-
 export const retryEntries: Handler = (state, request, response) => {
   const { rows, cursor = '' } = deadLettersOf(state, request, 'messages');
   const responses = rows.map(row => ({ messageId: state.republish([row.value, row]), url: row.value.fields.url }));

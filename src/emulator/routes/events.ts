@@ -35,17 +35,17 @@ function expand(name: string, values: readonly string[]): readonly string[] {
   });
 }
 
-/** Lists visible events. `list`: dialect option with the name of the list. */
+/** Lists visible events. `list`: name of the list and end of its path. */
 export const listEvents =
-  (list: 'eventsList' | 'logsList'): Handler =>
+  (list: 'events' | 'logs'): Handler =>
   (state, request, response) => {
     const { dialect, logView } = state;
-    if (dialect.eventPaths !== 'both' && dialect.eventPaths !== list.replace('List', '')) {
+    if (dialect.eventPaths !== 'both' && dialect.eventPaths !== list) {
       response.status(404).json({ error: `not found: ${request.path}` });
       return;
     }
     const parameters = parametersOf(request);
-    const defaults = { count: Number(dialect.eventsMost), order: 'latestFirst' } as const;
+    const defaults = { count: dialect.eventsMost, order: 'latestFirst' } as const;
     const { count, range } = pageRequest(parameters, defaults, dialect);
     const { log, now } = state.current();
     const asked = { count, range: { ...range, to: Math.min(range.to, logView.until(now)) } };
@@ -59,12 +59,5 @@ export const listEvents =
     );
     const rows = found.rows.map(({ value, time }) => eventRow(value, time, dialect));
     const cursor = found.cursor ?? (dialect.lastCursor === 'empty' ? '' : undefined);
-    if (parameters.get('groupBy') !== 'messageId') response.json({ cursor, [dialect[list]]: rows });
-    else {
-      const messages = [...Map.groupBy(rows, row => row.messageId)].map(([messageId, events]) => ({
-        messageId,
-        events,
-      }));
-      response.json({ cursor, messages });
-    }
+    response.json({ cursor, [list]: rows });
   };

@@ -28,9 +28,7 @@ export function keyRow(
 }
 
 export const listFlowControl: Handler = (state, _request, response) => {
-  const { flowControlList, flowControlListSize } = state.dialect;
-  const rows = [...state.keys()].map(([name, key]) => keyRow(state, name, key, flowControlListSize));
-  response.json(flowControlList === 'array' ? rows : { flowControls: rows });
+  response.json({ flowControls: [...state.keys()].map(([name, key]) => keyRow(state, name, key, 'waitListSize')) });
 };
 
 export const getFlowControlKey: Handler = (state, _request, response, name) => {

@@ -3,10 +3,6 @@ import type { Clock } from '../../kit/clock.ts';
 import type { FaultSeed, Faults } from '../faults.ts';
 
 const PAGE = '<!DOCTYPE html><html><head><title>502</title></head><body><h1>Bad gateway</h1></body></html>\n';
-const OTHER_REGION = {
-  error:
-    'user (00000000-0000-4000-8000-000000000000) not found in this region (eu-central-1). Check that you are using the correct endpoint.',
-};
 const DRIP_MS = 100;
 
 /** Injects faults into responses. `clock`: real time. Aborting `closing` drops waiting requests. */
@@ -17,14 +13,15 @@ export function injectFaults(
   endpointOf: (request: Request) => string,
 ): RequestHandler {
   return async (request, response, next) => {
-    const struck = faults.draw(endpointOf(request));
-    if (!struck) return next();
-    const { fault, delayMs } = struck;
-    if (fault.date !== undefined) falsifyDate(response, fault.date);
+    const fault = faults.draw(endpointOf(request));
+    if (!fault) return next();
+    const { latencyMs = 0, dateMs = 0 } = fault;
+    const date = Date.parse(String(response.getHeader('date')));
+    response.setHeader('date', new Date(date + dateMs).toUTCString());
     const closed = new AbortController();
     response.on('close', () => closed.abort());
     closing.addEventListener('abort', () => request.socket.destroy(), { once: true, signal: closed.signal });
-    if (delayMs > 0) await clock.sleep(delayMs, closed.signal).catch(() => {});
+    if (latencyMs > 0) await clock.sleep(latencyMs, closed.signal).catch(() => {});
     if (closed.signal.aborted) return;
     if (fault.kind === undefined) return next();
     if (fault.kind === 'truncate') truncate(response);
@@ -33,13 +30,6 @@ export function injectFaults(
     else return sendWrong(fault, response);
     next();
   };
-}
-
-function falsifyDate(response: Response, date: string): void {
-  const right = Date.parse(String(response.getHeader('date')));
-  response.sendDate = false;
-  if (date === 'none') response.removeHeader('date');
-  else response.setHeader('date', /^[+-]?\d+$/.test(date) ? new Date(right + Number(date)).toUTCString() : date);
 }
 
 /** Calls `end` with the complete body instead of sending it. The emulator's responses are a single chunk. */
@@ -58,8 +48,7 @@ function sendWrong({ kind, status, retryAfter }: FaultSeed, response: Response):
   if (kind === 'hang') return;
   if (kind === 'reset') return void response.socket?.resetAndDestroy();
   for (const name of response.getHeaderNames()) response.removeHeader(name);
-  if (kind === 'region') response.status(404).json(OTHER_REGION);
-  else if (kind === 'html')
+  if (kind === 'html')
     response
       .status(status ?? 200)
       .type('html')

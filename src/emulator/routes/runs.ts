@@ -59,10 +59,10 @@ const FILTERS: Filters<RunRow> = {
 const placeOf = (run: RunRow) => `${run.workflowRunCreatedAt}-${run.workflowRunId}`;
 
 function allRows(state: EmulatorState): RunRow[] {
-  const { callbackState, serviceFields } = state.dialect;
+  const { callbackState } = state.dialect;
   const rows: RunRow[] = state.runs().map(otherRow);
   state.current().workflows.forEach((entry, time, seq) => {
-    rows.push(failedRow(entry, { time, seq }, callbackState !== 'absent' && serviceFields === 'all'));
+    rows.push(failedRow(entry, { time, seq }, callbackState !== 'absent'));
   });
   return rows.sort((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1));
 }
@@ -78,15 +78,14 @@ export const listRuns: Handler = (state, request, response) => {
   const matches = matcher(parameters, FILTERS, state.dialect, (_, values) => values) ?? (() => true);
   const states = parameters.getAll('state');
   const hasState = (run: RunRow) => states.length === 0 || states.includes(run.workflowState);
-  const isPerPage = state.dialect.runsFilter === 'page';
   const cursor = Buffer.from(parameters.get('cursor') ?? '', 'base64url').toString();
   const rows = allRows(state).filter(run => {
     const { workflowRunCreatedAt: time } = run;
     const isLeft = time >= from && time <= to && (cursor === '' || placeOf(run) < cursor);
-    return isLeft && matches(run, time, 0) && (isPerPage || hasState(run));
+    return isLeft && matches(run, time, 0) && hasState(run);
   });
   const page = rows.slice(0, Math.min(PAGE, count));
   const last = rows.length > page.length ? page.at(-1) : undefined;
   const next = last ? Buffer.from(placeOf(last)).toString('base64url') : '';
-  response.json({ cursor: next, runs: page.filter(hasState) });
+  response.json({ cursor: next, runs: page });
 };

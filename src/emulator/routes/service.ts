@@ -3,21 +3,10 @@ import type { ScheduleDetail } from '../schedules.ts';
 import type { EmulatorState } from '../state.ts';
 import type { Handler } from './endpoint.ts';
 
-/** Handles an endpoint that some services lack. */
-export const whereKnown =
-  (handle: Handler): Handler =>
-  (state, request, response, parameter) => {
-    if (state.dialect.serviceLists === 'present') handle(state, request, response, parameter);
-    else response.status(404).json({ error: `not found: ${request.path}` });
-  };
-
-function scheduleRow({ dialect }: Pick<EmulatorState, 'dialect'>, schedule: ScheduleDetail): object {
-  const { destination, createdAt, paused, lastRunAt, nextRunAt, states } = schedule;
+function scheduleRow({ destination, createdAt, paused, lastRunAt, nextRunAt, states }: ScheduleDetail): object {
   const { url, method, header, maxRetries, scheduleId, queueName, flowControlKey, label, labels } = destination.fields;
-  const required = { scheduleId, cron: destination.cron, destination: url };
-  if (dialect.serviceFields === 'required') return required;
   return {
-    ...required,
+    ...{ scheduleId, cron: destination.cron, destination: url },
     ...{ createdAt, method, header, body: '{"source":"schedule"}', retries: maxRetries },
     ...{ queueName, flowControlKey, label, labels, isPaused: paused },
     lastScheduleTime: lastRunAt,
@@ -27,16 +16,16 @@ function scheduleRow({ dialect }: Pick<EmulatorState, 'dialect'>, schedule: Sche
 }
 
 export const listSchedules: Handler = (state, _request, response) => {
-  response.json(state.schedules.list().map(schedule => scheduleRow(state, schedule)));
+  response.json(state.schedules.list().map(scheduleRow));
 };
 
 export const getSchedule: Handler = (state, _request, response, id) => {
   const found = state.schedules.list().find(({ destination }) => destination.fields.scheduleId === id);
-  if (found) response.json(scheduleRow(state, found));
+  if (found) response.json(scheduleRow(found));
   else response.status(404).json({ error: `schedule ${id} not found` });
 };
 
-/** Pauses, resumes or deletes a schedule. Documents say POST for the first two, clients send PATCH. */
+/** Pauses, resumes or deletes a schedule. */
 export const changeSchedule =
   (change: 'pause' | 'resume' | 'remove'): Handler =>
   (state, _request, response, id) => {
@@ -44,11 +33,10 @@ export const changeSchedule =
     else response.status(404).json({ error: `schedule ${id} not found` });
   };
 
-function queueRows({ dialect, queues, startedAt }: EmulatorState) {
-  return [...queues.keys()].map(([name, { waiting, parallelism, paused }]) => {
-    const row = { name, createdAt: startedAt, updatedAt: startedAt, parallelism, lag: waiting };
-    return dialect.serviceFields === 'required' ? row : { ...row, paused };
-  });
+function queueRows({ queues, startedAt }: EmulatorState) {
+  return [...queues.keys()].map(([name, { waiting, parallelism, paused }]) => ({
+    ...{ name, createdAt: startedAt, updatedAt: startedAt, parallelism, lag: waiting, paused },
+  }));
 }
 
 export const listQueues: Handler = (state, _request, response) => void response.json(queueRows(state));
@@ -65,12 +53,6 @@ export const changeQueue =
     if (state.queues.change(name, { paused: change === 'pause' })) response.status(200).end();
     else response.status(404).json({ error: `queue ${name} not found` });
   };
-
-/** Releases a delayed message or a retry before its due time. */
-export const runNow: Handler = (state, _request, response, id) => {
-  if (state.runNow(id)) response.status(200).end();
-  else response.status(404).json({ error: `message ${id} not found` });
-};
 
 export const globalParallelism: Handler = (state, _request, response) => {
   const parallelismCount = [...state.keys().values()].reduce((sum, { running }) => sum + running, 0);

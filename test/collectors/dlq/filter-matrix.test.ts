@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
 import type { DlqSeed } from '../../../src/emulator/added.ts';
-import type { Dialect } from '../../../src/emulator/dialect.ts';
 import { DLQ_FILTERS } from '../../../src/upstream/api.ts';
 import { emulateEmpty } from '../../support/emulate.ts';
 import { createFilterAgent } from './filter-agent.ts';
@@ -58,9 +57,9 @@ const PROBLEMS = {
   prefix: (parameter: string) => `the service matches the parameter ${parameter} as a prefix: `,
 } as const;
 
-async function read(parameter: (typeof DLQ_FILTERS)[number], way: string) {
+async function read(parameter: (typeof DLQ_FILTERS)[number], way: 'exact' | keyof typeof PROBLEMS) {
   const { value, matching, otherCase, longer, other } = CASES[parameter];
-  const emulated = await emulateEmpty({ dialect: { [`${parameter}Filter`]: way } as Partial<Dialect> });
+  const emulated = await emulateEmpty({ dialect: { filters: { [parameter]: way } } });
   const rows = [...matching, ...(otherCase ? [otherCase] : []), ...(longer ? [longer] : []), other];
   for (const row of rows) emulated.state.addDlqEntry(row);
   emulated.state.addDlqEntry({ ...other, flowControlKey: 'k', method: 'PUT', responseStatus: 418 });
@@ -111,7 +110,7 @@ describe.each(DLQ_FILTERS)('a filter on %s', parameter => {
 it.each(['fromDate', 'toDate'] as const)(
   'reads a queue of 1,500 entries correctly with fewer than 60 requests per walk if the service ignores %s',
   async parameter => {
-    const emulated = await emulateEmpty({ dialect: { [`${parameter}Filter`]: 'ignored' } });
+    const emulated = await emulateEmpty({ dialect: { filters: { [parameter]: 'ignored' } } });
     for (let number = 0; number < 1500; number += 1) emulated.state.addDlqEntry(at(number / 100));
     const agent = await createFilterAgent({ url: emulated.url, token: emulated.token, filters: [] });
     for (let walk = 1; walk <= 3; walk += 1) {
