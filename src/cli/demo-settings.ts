@@ -32,48 +32,6 @@ const ACCOUNT = {
 
 const real = (seconds: number, speed: number) => `${Math.round(seconds * speed * 1000)}ms`;
 
-/** Returns the demo's alert rules. None fires in the scenario `steady`. */
-const rules = (speed: number) =>
-  [
-    [
-      'DeadLettersGrow',
-      { growth: { metric: 'delivery_dlq_messages', over: '15m', atLeast: 60 } },
-      '{{ $value }} more dead letters than 15 minutes ago.',
-    ],
-    [
-      'EmailsFail',
-      { above: { metric: 'delivery_dlq_filter_messages', labels: { filter: 'emails' }, value: 60 } },
-      '{{ $value }} e-mails were not sent.',
-    ],
-    [
-      'DeadLettersOld',
-      { age: { metric: 'delivery_dlq_oldest_entered_timestamp_seconds', above: '1d' } },
-      'A dead letter has been in the queue for more than a day.',
-    ],
-    [
-      'CallbacksStuck',
-      { above: { metric: 'delivery_auto_cancel_candidates', value: 0 } },
-      '{{ $value }} failure callbacks seem stuck.',
-    ],
-    [
-      'BacklogGrows',
-      { growth: { metric: 'delivery_flow_control_waitlist_size', over: '15m', atLeast: 100 } },
-      '{{ $value }} more messages wait on {{ $labels.flow_control_key }} than 15 minutes ago.',
-    ],
-    [
-      'EventLogBehind',
-      // The limit is at least four intervals between reads.
-      { age: { metric: 'delivery_event_log_newest_timestamp_seconds', above: real(Math.max(20, 120 / speed), speed) } },
-      'The newest event is minutes old.',
-    ],
-    [
-      'ScheduleMissed',
-      { growth: { metric: 'delivery_schedule_missed_total', over: '10m', atLeast: 1 } },
-      'The schedule {{ $labels.schedule }} did not fire when it should.',
-    ],
-    ['NothingIsRead', { stale: { collector: 'dlq', round: 'new' } }, 'The dead-letter queue can’t be read.'],
-  ] as const;
-
 /** Returns the usual settings, with intervals of a few real seconds. */
 const usual = (speed: number) => ({
   collect: {
@@ -90,18 +48,7 @@ const usual = (speed: number) => ({
   },
   // At high speed, an interval takes milliseconds of real time, and a busy machine would make data stale.
   staleness: { markAfter: Math.min(1000, Math.max(3, Math.ceil(speed / 3))) },
-  alerts: {
-    enabled: true,
-    evaluateEvery: real(5, speed),
-    rules: rules(speed).map(([name, when, summary]) => ({
-      name,
-      when,
-      // Waitlists build up and drain within minutes.
-      for: name === 'BacklogGrows' ? '10m' : '0s',
-      labels: { severity: 'warning' },
-      annotations: { summary },
-    })),
-  },
+  alerts: { enabled: true, evaluateEvery: real(5, speed) },
 });
 
 /** Returns a rule for the callbacks in the scenario `stuck-callback`. */

@@ -40,8 +40,7 @@ function histogramOf(metric: string): string | undefined {
 }
 
 /** Returns why a condition cannot use the metric, or undefined. */
-function metricError({ metric }: Selector, must: 'any' | 'counter' | 'time', config: Config): string | undefined {
-  const { accounts } = config;
+function metricError({ metric }: Selector, must: 'any' | 'counter' | 'time', { accounts }: Config): string | undefined {
   const found = alertFamilies.get(metric);
   const histogram = histogramOf(metric);
   if (!found && histogram !== undefined) {
@@ -56,7 +55,7 @@ function metricError({ metric }: Selector, must: 'any' | 'counter' | 'time', con
   if (collector !== undefined && roundsOf(collector, accounts).length === 0) {
     return `belongs to the collector ${collector}, which is not enabled for any account`;
   }
-  return neverShown(metric, config, accounts);
+  return neverShown(metric, accounts);
 }
 
 function checkSelector(

@@ -4,17 +4,11 @@ import { isDisabled, isOtlp, otlpAddress, otlpReceiver, tracesProtocol, variable
 import type { Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 
-/** Options of Node.js that weaken TLS or the HTTP parser. Node.js also accepts underscores. */
-const WEAKENING = /--(?:tls[-_](?:min[-_]v1\.[01]|max[-_]v1\.2|cipher[-_]list|keylog)|insecure[-_]http[-_]parser)/g;
-
-/** Checks variables of the environment that no setting names. Warns of those that override a setting or weaken connections. */
+/** Checks variables of the environment that no setting names. Warns of those that override a setting. */
 export function checkEnvironment({ tracing }: Config, env: Env, report: Reporter): void {
   if (env.NODE_TLS_REJECT_UNAUTHORIZED?.trim() === '0') {
     const remedy = 'remove it, and name a private CA in upstream.caFile or NODE_EXTRA_CA_CERTS';
     report.warn([], `NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect: certificates are always verified; ${remedy}`);
-  }
-  for (const option of env.NODE_OPTIONS?.match(WEAKENING) ?? []) {
-    report.warn([], `NODE_OPTIONS contains ${option}, which may weaken connections; remove it`);
   }
   const { enabled, endpoint, headers, messages } = tracing;
   if (!enabled) return;

@@ -1,8 +1,7 @@
-import { collectors, dataSources, enabledRounds } from '../collectors/index.ts';
+import { dataSources } from '../collectors/index.ts';
 import { createGlob } from '../kit/glob.ts';
 import { accountFamilyNames } from '../metrics/account-families.ts';
 import type { Path, Reporter } from './errors.ts';
-import { neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
 
 type Accounts = Config['accounts'];
@@ -24,36 +23,26 @@ function hintOf(pattern: string): string {
   return '';
 }
 
-function isShownByNone(name: string, config: Config, accounts: Accounts): boolean {
-  const owner = collectors.find(({ families }) => Object.values(families).some(family => family.name === name));
-  const isOff = owner && accounts.every(({ collect }) => !enabledRounds(collect).has(owner.name));
-  return isOff || neverShown(name, config, accounts) !== undefined;
-}
-
-function checkPattern(pattern: string, config: Config, accounts: Accounts, path: Path, report: Reporter): void {
+function checkPattern(pattern: string, path: Path, report: Reporter): void {
   const matches = createGlob(pattern);
   const names = NAMES.filter(matches);
   if (names.includes(NEEDED)) {
     report.error(path, `matches ${NEEDED}, which cannot be excluded: without it missing data looks like no data`);
   } else if (names.length === 0) {
     report.error(path, `matches no metric family of an account (docs/metrics.md)${hintOf(pattern)}`);
-  } else if (accounts.length > 0 && names.every(name => isShownByNone(name, config, accounts))) {
-    report.warn(path, 'matches only families that are not collected: it has no effect');
   }
 }
 
 /** Reports patterns of `collect.families.exclude` that match nothing or too much. */
 export function checkExcludedFamilies(config: Config, report: Reporter): void {
-  const own = (index: number) => ['accounts', index, 'collect', 'families', 'exclude'];
-  const isOwn = config.accounts.map((_, index) => report.isGiven(own(index)));
-  const inheriting = config.accounts.filter((_, index) => !isOwn[index]);
   for (const [number, pattern] of config.collect.families.exclude.entries()) {
-    checkPattern(pattern, config, inheriting, ['collect', 'families', 'exclude', number], report);
+    checkPattern(pattern, ['collect', 'families', 'exclude', number], report);
   }
   for (const [index, account] of config.accounts.entries()) {
-    if (!isOwn[index]) continue;
+    const own = ['accounts', index, 'collect', 'families', 'exclude'];
+    if (!report.isGiven(own)) continue;
     for (const [number, pattern] of account.collect.families.exclude.entries()) {
-      checkPattern(pattern, config, [account], [...own(index), number], report);
+      checkPattern(pattern, [...own, number], report);
     }
   }
 }

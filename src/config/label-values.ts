@@ -1,43 +1,19 @@
-import {
-  accountRounds,
-  breakdownFamilies,
-  filterFamilies,
-  LABEL_VALUES,
-  scheduleFamilies,
-  schedulesOf,
-} from '../collectors/index.ts';
-import { createGlob } from '../kit/glob.ts';
+import { accountRounds, breakdownFamilies, filterFamilies, LABEL_VALUES } from '../collectors/index.ts';
 import { OBJECTIVES } from '../metrics/objectives.ts';
 import type { AccountSettings, Config } from './schema.ts';
 
-const OTHER = '__other__';
 const unique = (all: readonly string[]) => [...new Set(all)];
-
-function showsKey(account: AccountSettings, key: string): boolean {
-  const { include, exclude, watch } = account.collect.flowControl;
-  const isAny = (globs: readonly string[]) => globs.some(glob => createGlob(glob)(key));
-  return key === OTHER || watch.includes(key) || ((include.length === 0 || isAny(include)) && !isAny(exclude));
-}
-
-const isOf = (families: Readonly<Record<string, { readonly name: string }>>, family: string) =>
-  Object.values(families).some(({ name }) => name === family);
-const isOfSchedules = (family: string) => isOf(scheduleFamilies, family);
-
-const namesOfSchedules = (schedules: Config['schedules'], accounts: readonly AccountSettings[]) =>
-  accounts.flatMap(account => schedulesOf(schedules, account.name).map(({ name }) => name));
 
 /** Returns the values that a label may have in these accounts; undefined if any value is possible. */
 function valuesOf(
   family: string,
   label: string,
-  { autoCancel, schedules }: Config,
+  { autoCancel }: Config,
   accounts: readonly AccountSettings[],
 ): readonly string[] | undefined {
   const closed = LABEL_VALUES.get(family)?.[label];
   if (closed) return closed;
   switch (label) {
-    case 'schedule':
-      return isOfSchedules(family) ? unique(namesOfSchedules(schedules, accounts)) : undefined;
     case 'filter':
       return unique(accounts.flatMap(({ collect }) => collect.dlq.filters.map(({ name }) => name)));
     case 'objective':
@@ -54,11 +30,7 @@ function valuesOf(
 }
 
 /** Returns why these accounts never have a series of the family, or undefined. */
-export function neverShown(
-  family: string,
-  { schedules }: Config,
-  accounts: readonly AccountSettings[],
-): string | undefined {
+export function neverShown(family: string, accounts: readonly AccountSettings[]): string | undefined {
   const [dimension] = Object.entries(breakdownFamilies).find(([, { name }]) => name === family) ?? [];
   if (
     dimension !== undefined &&
@@ -66,10 +38,8 @@ export function neverShown(
   ) {
     return `has no series: collect.dlq.breakdowns does not list ${dimension}`;
   }
-  if (isOfSchedules(family) && namesOfSchedules(schedules, accounts).length === 0) {
-    return 'has no series: schedules is empty';
-  }
-  return isOf(filterFamilies, family) && accounts.every(({ collect }) => collect.dlq.filters.length === 0)
+  const isOfFilters = Object.values(filterFamilies).some(({ name }) => name === family);
+  return isOfFilters && accounts.every(({ collect }) => collect.dlq.filters.length === 0)
     ? 'has no series: collect.dlq.filters is empty'
     : undefined;
 }
@@ -82,9 +52,6 @@ export function neverIs(
   config: Config,
   accounts: readonly AccountSettings[],
 ): string | undefined {
-  if (label === 'flow_control_key' && !accounts.some(account => showsKey(account, value))) {
-    return `${value} is not shown: collect.flowControl.include and exclude filter it out`;
-  }
   if (label === 'destination' && accounts.every(account => account.collect.events.destination === 'none')) {
     return 'there is no such label while collect.events.destination is none';
   }

@@ -41,16 +41,6 @@ function checkCollect(collect: Config['collect'], at: At, report: Reporter): voi
   }
 }
 
-/** Returns whether `except` excludes every value that the rule matches by this key. */
-function isExcepted({ match, except }: Rule, key: keyof Rule['match']): boolean {
-  const [wanted, left] = [match[key], except[key]];
-  if (!wanted?.in || !left || wanted.prefix || wanted.matches) return false;
-  return wanted.in.every(
-    value =>
-      left.in?.includes(value) || left.prefix?.some(start => value.startsWith(start)) || left.matches?.matches(value),
-  );
-}
-
 /** Matches a URL prefix that ends in the host or port. */
 const OPEN_HOST = /^https?:\/\/[^/?#]+$/;
 
@@ -76,13 +66,6 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, re
     );
   }
   checkPrefixes(rule, path, report);
-  for (const key of Object.keys(rule.match) as (keyof Rule['match'])[]) {
-    if (isExcepted(rule, key))
-      report.error(
-        [...path, 'except', key],
-        `excludes everything that match.${key} matches: the rule applies to nothing`,
-      );
-  }
   const own = accounts.filter(({ name }) => rule.accounts?.includes(name) ?? true);
   const { key, ms } = minimumSpan(rule);
   const span = { path: [...path, 'stuckWhen', key], ms };

@@ -1,5 +1,6 @@
 import { type Clock, MAX_CLOCK_CORRECTION, MAX_CLOCK_SKEW } from '../kit/clock.ts';
 import { MINUTE } from '../kit/duration.ts';
+import { parseHttpDate } from '../kit/retry-after.ts';
 
 /** Duration of a period (ms). `largestSkew` covers the current and the previous period, that is, 5 to 10 minutes. */
 const PERIOD = 5 * MINUTE;
@@ -12,16 +13,13 @@ interface Bounds {
   readonly most: number;
 }
 
-/** The usual form of a `Date` header (RFC 9110). */
-const HTTP_DATE = /^[A-Z][a-z]{2}, \d{1,2} [A-Z][a-z]{2} \d{4} \d\d:\d\d:\d\d GMT$/;
-
 /**
  * Returns bounds of the service's clock minus the clock of `before` and `after`; undefined without a readable `Date`. A `Date` has
  * whole seconds and was taken between `before` and `after` (ms).
  */
 export function clockDifference(date: unknown, before: number, after: number): Bounds | undefined {
-  const time = typeof date === 'string' && HTTP_DATE.test(date) ? Date.parse(date) : Number.NaN;
-  return Number.isNaN(time) ? undefined : { least: time - after, most: time + 999 - before };
+  const time = parseHttpDate(date);
+  return time === undefined ? undefined : { least: time - after, most: time + 999 - before };
 }
 
 /** Returns the difference within the bounds that is nearest to zero (ms). */
