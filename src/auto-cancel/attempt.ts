@@ -8,8 +8,8 @@ import type { Contexts, Progress } from './context.ts';
 import type { EvaluatedCallback } from './evaluate.ts';
 import type { Journal } from './journal.ts';
 import { endLine, isWithoutEffect } from './journal-state.ts';
-import { callbackStateOf, lookUpEvents, rereadEntry } from './look-up.ts';
-import { abortReason, changeSince, type FinalCheck, skipReason } from './stages.ts';
+import { callbackStateOf, lookUpEvents, lookUpNextDelivery, rereadEntry } from './look-up.ts';
+import { abortReason, changeSince, type FinalCheck, type NextDelivery, skipReason } from './stages.ts';
 
 export interface AttemptDeps {
   readonly journal: Journal;
@@ -64,7 +64,7 @@ function outcomeOf(answer: CancelResponse, isBlind: boolean): FinalOutcome | und
 }
 
 /**
- * Makes one attempt: final check, intent, request, response. The intent is committed before the request, so that a restarted
+ * Makes one attempt: final check, look-up of the next delivery, intent, request, response. The intent is committed before the request, so that a restarted
  * process reads the callback back. Throws StoreError.
  */
 export async function attempt(
@@ -78,10 +78,14 @@ export async function attempt(
   const { stamp } = contexts.time;
   const lookedAt = clock.monotonic();
   const look = await checkFinally(evaluated, { clock, ...deps }, signal);
+  let next: NextDelivery | undefined;
   const contextNow = () =>
-    contexts.callback(evaluated, { ...decision, look, isLate: clock.monotonic() - lookedAt > FINAL_CHECK_VALID });
+    contexts.callback(evaluated, { ...decision, look, next, isLate: clock.monotonic() - lookedAt > FINAL_CHECK_VALID });
   const changed = look === 'failed' ? 'look_failed' : changeSince(evaluated, look);
-  const skipped = changed ?? skipReason(contextNow());
+  let skipped = changed ?? skipReason(contextNow());
+  if (skipped) return { made: false, reason: skipped };
+  next = await lookUpNextDelivery(deps.lastReader, evaluated, signal);
+  skipped = skipReason(contextNow());
   if (skipped) return { made: false, reason: skipped };
   const known = journal.state.actions.get(action);
   const number = (known?.attempts.length ?? 0) + 1;

@@ -27,7 +27,7 @@ export interface ContextsDeps {
 }
 
 export type Progress = Pick<CallbackContext, 'walkAt' | 'usesBefore'> &
-  Partial<Pick<CallbackContext, 'look' | 'isLate'>>;
+  Partial<Pick<CallbackContext, 'look' | 'next' | 'isLate'>>;
 
 /** Start of the last walk that was decided on, and number of limit uses before that decision. */
 export interface LastRun {
@@ -143,11 +143,14 @@ export function createContexts(deps: ContextsDeps) {
     time,
     /** Returns the account's context. Call it regularly to detect clock steps. `walkAt`: start of the walk to decide on. */
     account: accountContext,
-    callback(evaluated: EvaluatedCallback, { look, isLate = false, walkAt, usesBefore }: Progress): CallbackContext {
+    callback(
+      evaluated: EvaluatedCallback,
+      { look, next, isLate = false, walkAt, usesBefore }: Progress,
+    ): CallbackContext {
       const known = state.actions.get(evaluated.action);
       const own = known && isRequestedBy(known, evaluated, policy) ? known : undefined;
       // A spread would evaluate the lazy getters.
-      return Object.assign(accountContext(walkAt), { walkAt, evaluated, own, usesBefore, look, isLate });
+      return Object.assign(accountContext(walkAt), { walkAt, evaluated, own, usesBefore, look, next, isLate });
     },
   };
 }

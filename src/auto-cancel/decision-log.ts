@@ -68,6 +68,8 @@ export function createDecisionLog(deps: {
     retainOnly(actions: ReadonlySet<string>): void {
       for (const action of last.keys()) if (!actions.has(action)) last.delete(action);
     },
+    /** Returns the last reason to skip an action, or its last outcome. */
+    last: (action: string): string | undefined => last.get(action),
     skips: (): AutoCancelNumbers['skips'] => [...counts.values()],
   };
 }

@@ -1,13 +1,15 @@
 import { bareAddress } from '../kit/text.ts';
 import type { CallbackSighting } from '../model/callback.ts';
 import type { Contexts, ContextsDeps } from './context.ts';
+import type { DecisionLog } from './decision-log.ts';
 import type { EvaluatedCallback } from './evaluate.ts';
 import { endOf, isPlanned } from './journal-state.ts';
-import { skipReason } from './stages.ts';
+import { isAboutNextDelivery, skipReason } from './stages.ts';
 import { waitsForApproval } from './waits.ts';
 
 type ExplainDeps = Pick<ContextsDeps, 'account' | 'policy' | 'journal' | 'brake' | 'clock'> & {
   readonly contexts: Contexts;
+  readonly decisions: Pick<DecisionLog, 'last'>;
 };
 
 /** Explanation of why a failure callback is cancelled or skipped. Times in ms since the Unix epoch. */
@@ -17,7 +19,7 @@ export function explain(
   { entry, firstSeenAt, lastSeenAt, snapshots }: CallbackSighting,
   evaluated: EvaluatedCallback | undefined,
   walkAt: number,
-  { account, policy, journal: { state }, contexts, brake, clock }: ExplainDeps,
+  { account, policy, journal: { state }, contexts, decisions, brake, clock }: ExplainDeps,
 ) {
   const known = evaluated && state.actions.get(evaluated.action);
   const closed = evaluated && state.closed.get(evaluated.action);
@@ -28,7 +30,11 @@ export function explain(
     // Waits and limits do not apply to what is planned or sent.
     if (!evaluated || ended || known?.isOpen) return ended ?? (known && 'unresolved');
     if (evaluated.mode === 'plan' && wasPlanned) return 'planned';
-    return skipReason(contexts.callback(evaluated, { walkAt, usesBefore: state.uses.length }));
+    const reason = skipReason(contexts.callback(evaluated, { walkAt, usesBefore: state.uses.length }));
+    if (reason !== undefined) return reason;
+    // Only an attempt asks for the next delivery.
+    const last = decisions.last(evaluated.action) ?? '';
+    return isAboutNextDelivery(last) ? last : undefined;
   }
   return {
     account,

@@ -3,8 +3,10 @@ import type { Log } from '../kit/log.ts';
 import type { Silence } from '../model/callback.ts';
 import type { JournalTarget } from '../model/journal.ts';
 import type { CallbackState, DlqEntry } from '../model/message.ts';
-import { type DlqListQuery, isUnanswerable, type ListPage, type Reader } from '../upstream/api.ts';
+import { type DlqListQuery, isSaneId, isUnanswerable, type ListPage, type Reader } from '../upstream/api.ts';
+import { isMissingPath } from '../upstream/errors.ts';
 import type { EvaluatedCallback } from './evaluate.ts';
+import type { NextDelivery } from './stages.ts';
 
 /** Maximum number of pages to read if the service ignores the filter. */
 const MAX_PAGES = 100;
@@ -126,6 +128,41 @@ export async function lookUpEvents(
     log.debug({ error: String(error) }, 'the events of a message could not be read');
     return { lastEventAt: undefined, askedAt };
   }
+}
+
+/** Maximum number of pages of runs to read if the service ignores the filter. A page has ten runs. */
+const MAX_RUN_PAGES = 5;
+
+/**
+ * Looks up the due time of the callback's next delivery, which only the list of workflow runs reports. Call it after a successful
+ * read of the dead letters: only then does a 404 show that the service has no such list. Throws only if the signal is aborted.
+ */
+export async function lookUpNextDelivery(
+  reader: Reader,
+  { rule, sighting }: Pick<EvaluatedCallback, 'rule' | 'sighting'>,
+  signal: AbortSignal,
+): Promise<NextDelivery> {
+  const { workflowRunId: runId, workflowCreatedAt: createdAt } = sighting.entry;
+  const isKnown = runId !== undefined && isSaneId(runId) && createdAt !== undefined;
+  const pages = reader.runPages(isKnown ? { runs: [{ runId, createdAt }] } : {}, signal);
+  let count = 0;
+  try {
+    for (; count < MAX_RUN_PAGES; count += 1) {
+      const page = await pages.next();
+      if (!isKnown) return 'run_unknown';
+      if (page.done) return 'run_not_listed';
+      const found = allRows(page.value).filter(run => hasId(run.runId, runId));
+      const callbacks = found.flatMap(({ failureFunction }) => failureFunction ?? []);
+      // A blind rule is for services that report nothing about callbacks.
+      if (callbacks.length < found.length && rule.evidence !== 'blind') return 'run_not_listed';
+      const times = callbacks.flatMap(({ nextDeliveryAt }) => nextDeliveryAt ?? []);
+      if (found.length > 0) return times.length > 0 ? Math.max(...times) : 'none';
+    }
+  } catch (error) {
+    if (signal.aborted) throw error;
+    if (count === 0 && isMissingPath(error)) return 'none';
+  }
+  return 'run_unread';
 }
 
 export function callbackStateOf(entry: DlqEntry | undefined): CallbackState | 'unreported' | 'gone' {

@@ -51,6 +51,12 @@ export interface FinalCheck {
   readonly silence: Silence | undefined;
 }
 
+/**
+ * Due time of a callback's next delivery (ms since the Unix epoch, by the service's clock); `none` if the service has none or does
+ * not list workflow runs; otherwise the reason why it is unknown.
+ */
+export type NextDelivery = number | 'none' | 'run_unread' | 'run_not_listed' | 'run_unknown';
+
 export interface CallbackContext extends AccountContext {
   readonly walkAt: number;
   readonly evaluated: EvaluatedCallback;
@@ -60,6 +66,8 @@ export interface CallbackContext extends AccountContext {
   readonly usesBefore: number;
   /** Undefined before the final check. */
   readonly look: FinalCheck | 'failed' | undefined;
+  /** Undefined before the look-up, which follows the final check. */
+  readonly next: NextDelivery | undefined;
   /** Whether the final check is too old. */
   readonly isLate: boolean;
 }
@@ -183,6 +191,27 @@ export function changeSince(
   return look.silence.lastEventAt === before.lastEventAt ? undefined : 'another_event';
 }
 
+const nextDeliveryStage: CallbackStage = {
+  name: 'next delivery',
+  reasons: {
+    next_delivery: 'the service will deliver the callback again: it is waiting, not stuck',
+    run_unread: 'the list of workflow runs could not be read, or a row of the response was unreadable',
+    run_not_listed: 'the list of workflow runs lacks the run or, unless the rule is `blind`, its failure callback',
+    run_unknown:
+      'the dead letter has no valid run id or no creation time of the run, but the service lists workflow runs',
+  },
+  phases: ALWAYS,
+  check({ next, time }) {
+    if (next === undefined || next === 'none') return undefined;
+    if (typeof next === 'string') return next;
+    // The service's clock may be behind by the permitted skew.
+    return next > time.wall - MAX_CLOCK_SKEW ? 'next_delivery' : undefined;
+  },
+};
+
+/** Whether a reason is known only from a look-up of the next delivery. */
+export const isAboutNextDelivery = (reason: string): boolean => reason in nextDeliveryStage.reasons;
+
 const CALLBACK_STAGES: readonly CallbackStage[] = [
   {
     name: 'wait',
@@ -269,6 +298,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
       return look && changeSince(evaluated, look);
     },
   },
+  nextDeliveryStage,
   {
     name: 'deadline',
     reasons: { too_late: 'the final check is older than two minutes, or the intent older than 30 s' },

@@ -99,6 +99,8 @@ export interface DlqEntry extends ListedRow {
   readonly errorClass?: string | undefined;
   readonly workflowRunId: string | undefined;
   readonly workflowUrl: string | undefined;
+  /** Creation of the workflow run. */
+  readonly workflowCreatedAt?: number | undefined;
   readonly failureCallbackUrl?: string | undefined;
   /** Undefined for messages without a failure callback. */
   readonly callbackState: CallbackState | undefined;

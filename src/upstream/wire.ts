@@ -140,6 +140,7 @@ export function toDlqEntry(row: unknown, now: number): DlqEntry | undefined {
     errorClass: errorClassOf(fields),
     workflowRunId: text(fields.workflowRunId),
     workflowUrl: text(fields.workflowUrl),
+    workflowCreatedAt: values.time(fields.workflowCreatedAt),
     failureCallbackUrl: text(fields.failureCallback),
     callbackState: callbackState(fields),
     callbackMessageId: text(callbackInfo(fields).messageId),

@@ -93,13 +93,13 @@ it('a final check that takes longer than a walk and fails does not starve other 
   expect(scene.sent).toEqual(['b']);
 });
 
-it('only the final check before a cancel uses the highest priority', async () => {
+it('only the final check and the look-up of the next delivery use the highest priority', async () => {
   const scene = await warmScene();
   scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
   await scene.walk('a:asks_events');
-  expect(scene.asked).toEqual(['look events', 'action dlq', 'action events']);
+  expect(scene.asked).toEqual(['look events', 'action dlq', 'action events', 'action runs']);
   await scene.wait(0);
-  expect(scene.asked.slice(3)).toEqual(['look dlq']);
+  expect(scene.asked.slice(4)).toEqual(['look dlq']);
 });
 
 describe('unreadable rows', () => {

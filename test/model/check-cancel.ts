@@ -250,6 +250,16 @@ export function checkCancel(id: string, process: Process, world: CancelWorld): s
     fault(silent < stuckWhen.idleFor, `it was idle for only ${silent} ms at the request`);
   }
 
+  // Check that the next delivery of the callback was looked up, and that it is past.
+  const next = attempt.findLast(({ question }) => question === 'runs');
+  fault(!next || next.hasFailed || !next.isWhole, 'its next delivery could not be read');
+  const ownRuns = (next?.entries ?? []).filter(each => each.entry === entry);
+  fault(shape.hasRuns && ownRuns.length === 0, 'its run was not listed');
+  fault(
+    ownRuns.some(({ run }) => (run?.nextAt ?? 0) > now),
+    'its next delivery is still to come',
+  );
+
   // Check that the action was approved and that its grace period is over.
   const policy = JSON.stringify(autoCancel);
   const history = ofAction(lines, action);

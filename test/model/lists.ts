@@ -1,13 +1,14 @@
 import { START } from './settings.ts';
-import { type Entry, happened, isListed, type LoggedEvent, type Shape, type Truth } from './truth.ts';
+import { type Entry, happened, isListed, type LoggedEvent, runAt, runIdOf, type Shape, type Truth } from './truth.ts';
 
 /** Kinds of requests, by path and parameters. A fault affects one kind or all kinds. */
-export const QUESTIONS = ['dlq', 'workflows', 'look', 'events', 'lookup', 'flow', 'key'] as const;
+export const QUESTIONS = ['dlq', 'workflows', 'look', 'events', 'lookup', 'runs', 'flow', 'key'] as const;
 export type Question = (typeof QUESTIONS)[number];
 
 export function questionOf(path: string, query: URLSearchParams): Question {
   if (path === '/v2/dlq') return query.get('source') ? 'workflows' : query.get('messageId') ? 'look' : 'dlq';
   if (path === '/v2/events' || path === '/v2/logs') return query.get('messageId') ? 'lookup' : 'events';
+  if (path === '/v2/workflows/logs') return 'runs';
   return path === '/v2/flowControl' ? 'flow' : 'key';
 }
 
@@ -42,6 +43,12 @@ export function createLists(truth: Truth, shape: Shape) {
       .sort((a, b) => b.time - a.time);
   }
 
+  /** Returns the entries whose workflow run the query selects. */
+  const runs = (query: URLSearchParams, now: number): Entry[] =>
+    truth.entries.filter(
+      entry => runAt(entry, now) && `${runIdOf(entry)}@${START + entry.createdAt}` === query.get('workflowRuns'),
+    );
+
   /** Returns the page of rows after the cursor, and the next cursor. */
   function page<T>(
     all: readonly T[],
@@ -61,5 +68,5 @@ export function createLists(truth: Truth, shape: Shape) {
     };
   }
 
-  return { entries, events, page };
+  return { entries, events, runs, page };
 }

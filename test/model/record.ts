@@ -169,7 +169,8 @@ export function createRoundRecord(): RoundRecord {
             if (round && question !== 'look') partOf(round, question, query);
             return;
           }
-          const messageId = query.get('messageId') ?? '';
+          const run = /^wfr_(.*)@/.exec(query.get('workflowRuns') ?? '')?.[1];
+          const messageId = query.get('messageId') ?? run ?? '';
           const last = asked.findLast(each => each.process === process);
           // Whether the request fetches the next page or is a retry.
           const isNext = query.get('cursor') !== null || last?.hasFailed;

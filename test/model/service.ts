@@ -11,6 +11,7 @@ import {
   type LoggedEvent,
   rowOf,
   runAt,
+  runRowOf,
   type Shape,
   sizeAt,
   stateAt,
@@ -170,6 +171,20 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
       );
       const toRow = ({ messageId, state, time: at }: LoggedEvent) => ({ messageId, state, time: String(START + at) });
       return listReply(base, 'events', page, toRow, events => ({ events }), fault);
+    }
+    if (question === 'runs') {
+      if (!shape.hasRuns) {
+        const answered = { ...base, ...NOTHING, quality: 'whole', status: 404, isLast: true } as const;
+        return { status: 404, body: '{"error":"no such path"}', answered };
+      }
+      const page = { place: '', rows: lists.runs(query, now), next: undefined };
+      const toRow = (entry: Entry) => runRowOf(entry, now, shape, clockOffset());
+      const toShown = (entry: Entry) => ({
+        entry,
+        state: undefined,
+        run: shape.hidesStates ? undefined : runAt(entry, now),
+      });
+      return listReply(base, 'runs', page, toRow, runs => ({ entries: runs.map(toShown) }), fault);
     }
     if (question === 'flow') {
       const keys = [...truth.keys].filter(([, sizes]) => sizeAt(sizes, now) >= 0);

@@ -11,6 +11,8 @@ export interface Run {
   /** When the run ends on its own; undefined if it hangs. */
   readonly to: number | undefined;
   readonly end: 'SUCCESS' | 'FAIL';
+  /** Due time of the next delivery; undefined without one. */
+  readonly nextAt: number | undefined;
   cancelledAt: number | undefined;
 }
 
@@ -63,6 +65,8 @@ export function stateAt(entry: Entry, at: number): string | undefined {
     : run.end;
 }
 
+export const runIdOf = ({ messageId }: Entry) => `wfr_${messageId}`;
+
 export const isListed = ({ enteredAt, leftAt }: Entry, at: number) =>
   enteredAt <= at && (leftAt === undefined || at < leftAt);
 
@@ -88,6 +92,7 @@ export function beginRun(truth: Truth, entry: Entry, kind: Arrival['kind'], leng
     from: now,
     to: kind === 'healthy' ? now + Math.max(1, Math.floor(length * MAX_HEALTHY)) : undefined,
     end: length > 0.5 ? 'SUCCESS' : 'FAIL',
+    nextAt: kind !== 'healthy' && length > 0.6 ? now + Math.floor(length * 40 * MINUTE) : undefined,
     cancelledAt: undefined,
   };
   entry.runs.push(run);
@@ -153,6 +158,8 @@ export interface Shape {
   readonly source: 'ignored' | 'apart' | 'unknown';
   /** Whether the service lists no states at all. */
   readonly hidesStates: boolean;
+  /** Whether the service has a list of workflow runs. */
+  readonly hasRuns: boolean;
   readonly page: number;
 }
 
@@ -181,7 +188,27 @@ export function rowOf(
     responseStatus: status,
     maxRetries,
     ...(label && { label }),
-    ...(run && { workflowRunId: `wfr_${messageId}`, workflowUrl: `https://${host}/jobs/${label}` }),
+    ...(run && {
+      workflowRunId: runIdOf(entry),
+      workflowUrl: `https://${host}/jobs/${label}`,
+      workflowCreatedAt: START + createdAt,
+    }),
     ...(run && hasState && !hidesStates && callback),
+  };
+}
+
+/** Returns the row of an entry's workflow run. `offset`: the service's clock relative to the world's time (ms). */
+export function runRowOf(entry: Entry, at: number, { hidesStates }: Shape, offset: number): object {
+  const { messageId, nextAt } = runAt(entry, at) ?? {};
+  const nextDeliveryTime = nextAt === undefined ? undefined : START + nextAt + offset;
+  return {
+    workflowRunId: runIdOf(entry),
+    workflowState: 'RUN_FAILED',
+    workflowRunCreatedAt: START + entry.createdAt,
+    dlqId: entry.dlqId,
+    steps: [{ steps: [{ out: `${CANARY}-out` }] }],
+    ...(!hidesStates && {
+      failureFunction: { messageId, state: `CALLBACK_${stateAt(entry, at)}`, nextDeliveryTime, failResponse: CANARY },
+    }),
   };
 }

@@ -6,7 +6,9 @@ import type { Clock } from '../../src/kit/clock.ts';
 import type { CallbackSighting } from '../../src/model/callback.ts';
 import type { JournalEntry } from '../../src/model/journal.ts';
 import type { CallbackState, DlqEntry } from '../../src/model/message.ts';
+import type { WorkflowRun } from '../../src/model/service.ts';
 import type { Store } from '../../src/store/store.ts';
+import type { ListPage, RunQuery } from '../../src/upstream/api.ts';
 import type { Order } from './operators.ts';
 import type { createTestLog } from './silent.ts';
 
@@ -36,6 +38,8 @@ export interface Scene {
   readonly messages: Map<string, string>;
   /** Time of the newest event by message; undefined if the log is unreadable. */
   readonly events: Map<string, number | undefined>;
+  /** Responds to reads of workflow runs, page by page. Default: the service has no such list. */
+  onRuns: (query: RunQuery) => Iterable<ListPage<WorkflowRun>>;
   /** Read requests to the service, each with its priority: for example, `look dlq`. */
   readonly asked: string[];
   /** Called during each request. `what`: the request, as in `asked`. */

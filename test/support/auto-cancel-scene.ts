@@ -14,7 +14,7 @@ import type { DlqEntry } from '../../src/model/message.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
-import type { Reader, Writer } from '../../src/upstream/api.ts';
+import type { Reader, RunQuery, Writer } from '../../src/upstream/api.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { HOUR, MINUTE, optionsOf } from './auto-cancel-options.ts';
 import type { Scene } from './auto-cancel-scene-type.ts';
@@ -139,6 +139,10 @@ export async function createScene(section: object): Promise<Scene> {
       const rows = newest === undefined ? [] : [{ messageId, state: 'active', time: newest }];
       await scene.onEvents(messageId);
       yield { rows, rejected: scene.rejected.events, isLast: true };
+    },
+    async *runPages(query: RunQuery) {
+      await ask(`${priority} runs`, '');
+      yield* scene.onRuns(query);
     },
   });
   const writer: Writer = {
@@ -289,6 +293,9 @@ export async function createScene(section: object): Promise<Scene> {
     rows: new Map(),
     messages: new Map(),
     events: new Map(),
+    onRuns() {
+      throw new UpstreamError('not_found', 'GET /v2/workflows/logs: status 404', { status: 404 });
+    },
     asked: [],
     onAsked: () => undefined,
     onEvents: () => undefined,
