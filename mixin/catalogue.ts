@@ -39,7 +39,7 @@ const SUMMARIES: Readonly<Record<`Delivery${string}`, string>> = {
   DeliveryDlqGrowing: `The dead-letter queue of ${ACCOUNT} is growing.`,
   DeliveryDlqExpiringSoon: `Dead letters of ${ACCOUNT} may be lost, because they expire or the queue is nearly full.`,
   DeliveryFailureCallbackStuck: `Failure callbacks of ${ACCOUNT} are stuck.`,
-  DeliveryScheduleFailing: `The schedule {{ $labels.subject }} of ${ACCOUNT} did not start or deliver in time.`,
+  DeliveryScheduleFailing: `The schedule {{ $labels.subject }} of ${ACCOUNT} needs attention: it did not run as expected, or is paused or gone.`,
 };
 
 export const NAMED: readonly NamedAlert[] = Object.entries(SUMMARIES).map(([alert, summary]) => ({

@@ -2,6 +2,8 @@ import { accountPlan } from '../src/collectors/account-plan.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
 import { flowControl } from '../src/collectors/flow-control/flow-control.ts';
+import { scheduleList } from '../src/collectors/schedules/schedules.ts';
+import type { Family } from '../src/metrics/family.ts';
 import { objectiveFamilies } from '../src/metrics/objectives.ts';
 import { DLQ_FULL } from '../src/metrics/thresholds.ts';
 import { highestOf } from '../src/rules/promql.ts';
@@ -272,23 +274,36 @@ const plan: readonly PanelSpec[] = [
   },
 ];
 
+const { paused: schedulePaused, lastRunFailed, unexpected } = scheduleList.families;
 const { scheduleStarted, scheduleDelivered, scheduleFailed, scheduleNext, scheduleMissed, scheduleLate } =
   events.families;
-const latest = (family: typeof scheduleStarted) => highestOf(chosen(family), ['schedule']);
+const latest = (family: Family<'schedule'>) => highestOf(chosen(family), ['schedule']);
 const perSchedule = { keep: ['account', 'schedule'] } as const;
 const DAILY_LIMITS = { warning: 1, critical: 3, calm: 'text' };
 
 const schedules: readonly PanelSpec[] = [
   {
+    kind: 'stack',
+    title: 'Schedules by state',
+    description: 'How many schedules does the service list, and how many of them are paused?',
+    queries: each('{{state}}', level(scheduleList.families.schedules, { keep: ['state'] })),
+    noValue: 'the service lists no schedules',
+    width: 24,
+    height: 6,
+  },
+  {
     kind: 'table',
     title: 'Schedules',
     description:
-      'Does each configured schedule start and deliver when it should? Missed: no message was created; late: none was delivered in time. Other times: how long ago. Next in, below zero: due, and not read from the log yet.',
+      'Does each schedule start and deliver when it should? Missed: it did not start; late: no message of a configured one was delivered in time; unexpected: it started early or while paused. Other times: how long ago. Next in, below zero: due, and not read yet.',
     unit: 'seconds',
     labels: { account: 'Account', schedule: 'Schedule' },
     columns: [
       { title: 'Missed (24 h)', expr: rise(scheduleMissed, '24h', perSchedule), thresholds: DAILY_LIMITS },
       { title: 'Late (24 h)', expr: rise(scheduleLate, '24h', perSchedule), thresholds: DAILY_LIMITS },
+      { title: 'Unexpected (24 h)', expr: rise(unexpected, '24h', perSchedule), thresholds: DAILY_LIMITS },
+      { title: 'Paused', expr: latest(schedulePaused) },
+      { title: 'Last run failed', expr: latest(lastRunFailed), thresholds: { warning: 1, critical: 1, calm: 'text' } },
       { title: 'Started', unit: 'seconds', expr: `time() - ${latest(scheduleStarted)}` },
       { title: 'Delivered', unit: 'seconds', expr: `time() - ${latest(scheduleDelivered)}` },
       { title: 'Failed', unit: 'seconds', expr: `time() - ${latest(scheduleFailed)}` },
@@ -296,7 +311,7 @@ const schedules: readonly PanelSpec[] = [
     ],
     sortBy: ['Missed (24 h)', 'Late (24 h)'],
     links: { Account: ofRow('overview', 'dlq') },
-    noValue: 'no schedules are configured',
+    noValue: 'no schedules are listed or configured',
     width: 24,
     height: 6,
   },

@@ -52,7 +52,7 @@ export function runbooks(): Readonly<Record<string, string>> {
       const lasting = pending === 0 ? '' : `, for ${longText(pending)}`;
       return `- \`${kind}\` (${severity}${lasting}): ${when}.`;
     });
-    return [runbookOf(alert), withPart(runbookOf(alert), 'conditions', lines.join('\n'))];
+    return [runbookOf(alert), withPart(runbookOf(alert), 'conditions', [...new Set(lines)].join('\n'))];
   });
   const alertOf = new Map(CHECKS.map(({ kind, alert }) => [kind, alert]));
   const kinds = [...alertOf]

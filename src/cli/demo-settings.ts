@@ -44,6 +44,7 @@ const usual = (speed: number) => ({
       ],
     },
     events: { every: real(5, speed), overlap: '5s', destination: 'host' },
+    schedules: { every: real(10, speed) },
     routes: ['/users/:id', '/jobs/:name', '/api/*path'],
   },
   // At high speed, an interval takes milliseconds of real time, and a busy machine would make data stale.
@@ -72,6 +73,7 @@ function stuckCallback(speed: number) {
       flowControl: { every: '30m' },
       dlq: { ...collect.dlq, every: '10m', rescanEvery: '30m' },
       events: { ...collect.events, every: '30m', window: '1h' },
+      schedules: { every: '30m' },
     },
     staleness: { ...staleness, withdrawAtMost: '4h' },
     autoCancel: {

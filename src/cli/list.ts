@@ -14,6 +14,7 @@ import {
   type List,
   type ListName,
   queryOf,
+  SCHEDULE_LIST,
 } from '../lookup/lists.ts';
 import { type Quality, readAll, readNewest } from '../lookup/read.ts';
 import { describeQuality } from '../lookup/words.ts';
@@ -152,5 +153,15 @@ export function listCommand(): Command {
   });
   const events = createList('events', 'list events of messages', options => eventList(queryOf(options)));
   const keys = createList('keys', 'list flow-control keys, the longest waitlist first', () => KEY_LIST);
-  return commandGroup('list', 'list dead letters, events or flow-control keys', [dlq, events, keys]);
+  const schedules = createList(
+    'schedules',
+    'list the schedules of the service, the last started first',
+    () => SCHEDULE_LIST,
+  );
+  return commandGroup('list', 'list dead letters, events, flow-control keys or schedules', [
+    dlq,
+    events,
+    keys,
+    schedules,
+  ]);
 }

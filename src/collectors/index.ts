@@ -10,8 +10,9 @@ import type { EventsFacts } from './events/families.ts';
 import type { FlowControlFacts } from './flow-control/families.ts';
 import { type FlowControlServices, flowControl } from './flow-control/flow-control.ts';
 import { createRoutes, routesOption } from './routes.ts';
+import { type ScheduleListFacts, type SchedulesServices, scheduleList } from './schedules/schedules.ts';
 
-export const collectors: readonly ConfiguredKind[] = [flowControl, dlq, events];
+export const collectors: readonly ConfiguredKind[] = [flowControl, dlq, events, scheduleList];
 
 const familiesOptions = z.strictObject({
   exclude: z
@@ -26,6 +27,7 @@ export const collectOptions = z.strictObject({
   dlq: dlq.options.prefault({}),
   events: events.options.prefault({}),
   account: usageOptions.prefault({}),
+  schedules: scheduleList.options.prefault({}),
   routes: routesOption,
   families: familiesOptions.prefault({}),
 });
@@ -37,6 +39,7 @@ export interface ShownFacts {
   readonly dlq?: Visible<DlqFacts>;
   readonly events?: Visible<EventsFacts>;
   readonly flow_control?: Visible<FlowControlFacts>;
+  readonly schedules?: Visible<ScheduleListFacts>;
   readonly account?: Visible<PlanFacts>;
 }
 
@@ -55,7 +58,7 @@ function enabledKinds(collect: CollectOptions) {
 export const collectorTitle = (collector: string): string =>
   dataSources.find(({ name }) => name === collector)?.title ?? collector;
 
-type Services = Omit<DlqServices & EventsServices & FlowControlServices, 'routes'>;
+type Services = Omit<DlqServices & EventsServices & FlowControlServices & SchedulesServices, 'routes'>;
 
 export function createCollectors(collect: CollectOptions, services: Services): Collector[] {
   const all = { ...services, routes: createRoutes(collect.routes) };
@@ -105,3 +108,5 @@ export { type ScheduleFacts, scheduleFamilies } from './events/schedules.ts';
 export { type FlowControlFacts, flowControlFamilies, type TrackedKey } from './flow-control/families.ts';
 export type { KeyLimits, LimitChange } from './flow-control/limits.ts';
 export { withAbsence } from './optional.ts';
+export { isMissing } from './schedules/history.ts';
+export { hasFailed, type ListedSchedule, type ScheduleListFacts } from './schedules/schedules.ts';

@@ -27,6 +27,7 @@ import {
   createAccountPlan,
   createCollectors,
   type DlqFacts,
+  type EventsFacts,
   readAny,
   type ShownFacts,
   schedulesOf,
@@ -135,6 +136,7 @@ async function openCollector<Facts, Memory, Walk>(
   };
 }
 
+const isEvents = (each: OpenCollector): each is OpenCollector<EventsFacts> => each.state.collector === 'events';
 const isDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.state.collector === 'dlq';
 
 /** Returns the time after which a filter's data is withdrawn (ms), as for a round. */
@@ -144,6 +146,7 @@ const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: Stalen
 export async function openCollectors(account: CollectedAccount, deps: Deps) {
   const { name, baseUrl, collect, retention, objectives, paths } = account;
   const { config, clock, serviceClock, callbacks, messageSpans } = deps;
+  const opened: OpenCollector[] = [];
   const services = {
     schedules: schedulesOf(config.schedules, name),
     retention: retention.dlq ?? undefined,
@@ -153,6 +156,7 @@ export async function openCollectors(account: CollectedAccount, deps: Deps) {
     isLogged: config.log.deadLetters,
     onTimeWithin: objectives.onTimeWithin,
     serviceClock,
+    doubleStarts: () => opened.find(isEvents)?.state.visible().committed?.doubleStarts,
     now: clock.now,
   };
   const plan = createAccountPlan({
@@ -160,7 +164,6 @@ export async function openCollectors(account: CollectedAccount, deps: Deps) {
     configured: deps.limits,
     usage: paths.account === null ? undefined : collect.account,
   });
-  const opened: OpenCollector[] = [];
   const readOther = (api: Reader, signal: AbortSignal) => readAny(collect, serviceClock.at(clock.now()), api, signal);
   for (const collector of createCollectors(collect, services)) {
     const opening = collector.isOptional ? withAbsence(collector, readOther) : collector;

@@ -1,5 +1,5 @@
 import { actingRules, minimumSpan } from '../auto-cancel/options.ts';
-import { enabledRounds } from '../collectors/index.ts';
+import { enabledRounds, isOptional } from '../collectors/index.ts';
 import { isSamePort, parseListen } from '../http/options.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { isLoopback } from '../kit/http-url.ts';
@@ -138,10 +138,10 @@ function checkObjectives({ objectives, accounts }: Config, report: Reporter): vo
   }
 }
 
-/** Returns the minimum number of requests per day: rounds find nothing new, and each list has one page. */
+/** Returns the minimum number of requests per day: rounds find nothing new, each list has one page, and optional data is missing. */
 function minRequestsPerDay({ collect }: Pick<AccountSettings, 'collect'>): number {
-  return [...enabledRounds(collect).values()]
-    .flatMap(rounds => Object.values(rounds))
+  return [...enabledRounds(collect)]
+    .flatMap(([collector, rounds]) => (isOptional(collector) ? [] : Object.values(rounds)))
     .reduce((sum, { every, requests }) => sum + (DAY / every) * requests, 0);
 }
 

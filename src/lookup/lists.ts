@@ -1,6 +1,7 @@
 import { bareAddress } from '../kit/text.ts';
 import { flowStateOf } from '../model/flow-state.ts';
-import type { DeliveryEvent, DlqEntry, FlowControlEntry } from '../model/message.ts';
+import type { DeliveryEvent, DlqEntry, FlowControlEntry, ListedRow } from '../model/message.ts';
+import type { ServiceSchedule } from '../model/service.ts';
 import {
   type DlqListQuery,
   type DlqQuery,
@@ -11,7 +12,7 @@ import {
 } from '../upstream/api.ts';
 import { NO_PROOF, type Proof, proveEntries, proveEvents } from './proof.ts';
 
-export type ListName = 'dlq' | 'events' | 'keys';
+export type ListName = 'dlq' | 'events' | 'keys' | 'schedules';
 
 type Parameter = Parameters<typeof filterValueError>[0] | 'state';
 
@@ -149,19 +150,43 @@ export const eventList = (query: EventQuery): List<DeliveryEvent> => ({
   }),
 });
 
-async function* keyPages(reader: Reader, signal: AbortSignal): AsyncGenerator<ListPage<FlowControlEntry>> {
-  const rows: FlowControlEntry[] = [];
-  const rejected = await reader.flowControl(signal, entry => rows.push(entry));
+/** Reads a list without pages as one page. */
+async function* onePage<Row extends ListedRow>(
+  read: (take: (row: Row) => void) => Promise<number>,
+  rank: (row: Row) => number,
+): AsyncGenerator<ListPage<Row>> {
+  const rows: Row[] = [];
+  const rejected = await read(row => rows.push(row));
   const incomplete = rows.filter(({ isIncomplete }) => isIncomplete).length;
-  yield { rows: rows.sort((a, b) => KEY_LIST.rank(b) - KEY_LIST.rank(a)), rejected, incomplete, isLast: true };
+  yield { rows: rows.sort((a, b) => rank(b) - rank(a)), rejected, incomplete, isLast: true };
 }
 
 /** Flow-control keys, the longest waitlist first. One read cannot decide every state. */
 export const KEY_LIST: List<FlowControlEntry> = {
-  pages: keyPages,
+  pages: (reader, signal) => onePage(take => reader.flowControl(signal, take), KEY_LIST.rank),
   createProof: () => NO_PROOF,
   isWanted: () => true,
   rank: ({ waitlistSize = 0 }) => waitlistSize,
   id: ({ key }) => key,
   json: ({ isIncomplete: _, ...row }) => ({ ...row, state: flowStateOf(row, undefined) }),
+};
+
+/** Schedules, the one that started last first. */
+export const SCHEDULE_LIST: List<ServiceSchedule> = {
+  pages: (reader, signal) => onePage(take => reader.schedules(signal, take), SCHEDULE_LIST.rank),
+  createProof: () => NO_PROOF,
+  isWanted: () => true,
+  rank: ({ lastRunAt = 0 }) => lastRunAt,
+  id: ({ scheduleId }) => scheduleId,
+  json: ({ isIncomplete: _, tz, destination, createdAt, lastRunAt, nextRunAt, lastRunStates, ...row }) => ({
+    ...row,
+    timeZone: tz,
+    url: URL.canParse(destination ?? '') ? bareUrl(destination) : undefined,
+    topic: URL.canParse(destination ?? '') ? undefined : destination,
+    createdAt: toIsoTime(createdAt),
+    lastRunAt: toIsoTime(lastRunAt),
+    nextRunAt: toIsoTime(nextRunAt),
+    lastRun: lastRunStates,
+    state: row.paused === undefined ? undefined : row.paused ? 'paused' : 'active',
+  }),
 };

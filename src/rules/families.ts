@@ -11,9 +11,12 @@ export interface AlertFamily {
 
 export const alertFamilies: ReadonlyMap<string, AlertFamily> = new Map(
   [
-    ...dataSources.flatMap(({ name, families }) =>
-      Object.values(families).map((family): AlertFamily => ({ family, collector: name })),
-    ),
+    // Of several collectors that share a family, alert rules on it need the data of the first.
+    ...dataSources
+      .toReversed()
+      .flatMap(({ name, families }) =>
+        Object.values(families).map((family): AlertFamily => ({ family, collector: name })),
+      ),
     ...accountFamilies.map((family): AlertFamily => ({ family, collector: undefined })),
   ]
     .filter(({ family: { type } }) => type === 'gauge' || type === 'counter')

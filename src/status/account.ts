@@ -1,5 +1,12 @@
 import { toSeconds } from '../collectors/fact-family.ts';
-import { type CollectOptions, collectors, planOf, type ShownFacts } from '../collectors/index.ts';
+import {
+  type CollectOptions,
+  collectors,
+  hasFailed,
+  type ListedSchedule,
+  planOf,
+  type ShownFacts,
+} from '../collectors/index.ts';
 import type { ServiceTime } from '../collectors/service-time.ts';
 import { pathAddress } from '../kit/text.ts';
 import type { Source } from '../metrics/family.ts';
@@ -21,8 +28,31 @@ import { flowControlView } from './flow-control.ts';
 import { problemsOf } from './problems.ts';
 import { iso, isoTime, orNull } from './values.ts';
 
-const scheduleView = (schedule: CheckInput['schedules'][number]): AccountView['schedules'][number] => ({
+type Schedule = CheckInput['schedules'][number];
+
+const SCHEDULE_STATES: readonly Schedule['state'][] = ['missed', 'failing', 'late', 'unknown', 'paused', 'ok'];
+const MAX_SCHEDULES = 200;
+
+/** Returns the host of a URL, or the name of a URL group. */
+const destinationOf = (destination: string | undefined) =>
+  orNull(destination === undefined ? undefined : (URL.parse(destination)?.host ?? destination));
+
+function lastRunOf({ row }: ListedSchedule): AccountView['schedules'][number]['lastRun'] {
+  const { lastRunStates: states } = row;
+  if (hasFailed(row)) return 'failed';
+  if (!states) return null;
+  if (states.in_progress + states.unknown > 0) return states.in_progress > 0 ? 'in_progress' : 'unknown';
+  return states.fail > 0 ? 'partly_failed' : states.success > 0 ? 'succeeded' : 'unknown';
+}
+
+const scheduleView = ({ listed, ...schedule }: Schedule): AccountView['schedules'][number] => ({
   name: schedule.name,
+  id: orNull(listed?.row.scheduleId),
+  destination: destinationOf(listed?.row.destination),
+  cron: orNull(listed?.row.cron),
+  timeZone: orNull(listed?.row.tz),
+  lastRun: listed ? lastRunOf(listed) : null,
+  error: orNull(listed?.row.error),
   state: schedule.state,
   lastStarted: isoTime(schedule.lastStarted),
   lastDelivered: isoTime(schedule.lastDelivered),
@@ -167,7 +197,10 @@ export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: 
     deadLetters: deadLettersView(facts),
     events: eventsView(facts),
     flowControl: flowControlView(facts),
-    schedules: facts.schedules.map(scheduleView),
+    schedules: facts.schedules
+      .toSorted((a, b) => SCHEDULE_STATES.indexOf(a.state) - SCHEDULE_STATES.indexOf(b.state))
+      .slice(0, MAX_SCHEDULES)
+      .map(scheduleView),
     usage: usageView(facts),
     calls: callsView(account, settings.budget.requestsPerDay),
   };

@@ -41,7 +41,7 @@ export const recorded: readonly Recorded[] = [
   { family: eventFamilies.answers },
   { family: eventFamilies.timeToDeliver },
   { family: eventFamilies.gaps },
-  { family: eventFamilies.scheduleMissed },
+  { family: eventFamilies.scheduleMissed, largest: 200 },
   { family: eventFamilies.scheduleLate },
   {
     family: flowControlFamilies.waitlistSize,

@@ -189,3 +189,52 @@ it('keeps the data of lists that vanish from the responses until three rounds ag
   // Another account of the same service has never had a list.
   expect(await run(await open('b'), 'full', 'tail', 'list')).toEqual([true, true, true]);
 });
+
+it('probes a list that the service lacks once an hour, reads it once it appears, and is up in any case', async () => {
+  const clock = createManualClock();
+  let lists: 'absent' | 'failing' | 'present' = 'absent';
+  const service = await serve((request, response) => {
+    const path = request.url?.replace(/\?.*/, '');
+    if (path !== '/v2/schedules') json(response, path === '/v2/flowControl' ? [] : { events: [], messages: [] });
+    else if (lists === 'present') json(response, [{ scheduleId: 'nightly', isPaused: true }]);
+    else json(response, {}, lists === 'absent' ? 404 : 500);
+  });
+  const { open, start } = setUp([{ name: 'a', baseUrl: service.url }], clock);
+  const account = await open('a');
+  await start(account);
+  const probes = () => service.requests.filter(request => request === 'GET /v2/schedules').length;
+  const pass = async (minutes: number) => {
+    for (let minute = 0; minute < minutes; minute += 1) {
+      const sent = service.requests.length;
+      await clock.advance(60 * SECOND);
+      await eventually(() => expect(service.requests.length).toBeGreaterThan(sent));
+    }
+  };
+  const round = () => account.status().collectors.find(({ collector }) => collector === 'schedules')?.rounds[0];
+  const paused = () => sum(account, 'delivery_schedule_paused');
+  await pass(58);
+  expect([probes(), account.status().up, round()?.idle, round()?.stale]).toEqual([1, true, 'absent', false]);
+  lists = 'present';
+  await pass(4);
+  await eventually(() => expect([probes(), paused()]).toEqual([2, 1]));
+  lists = 'failing';
+  await pass(40);
+  expect(account.status().up).toBe(true);
+  expect(round()).toMatchObject({ stale: true, success: false, failure: { reason: 'server' } });
+  // No longer shown: the last read was more than half an hour ago.
+  expect(paused()).toBe(0);
+});
+
+it('reports a token of another region, which gets 404 everywhere, as a failure of every list', async () => {
+  const error = 'user (00000000-0000-4000-8000-000000000000) not found in this region (eu-central-1)';
+  const service = await serve((_, response) => json(response, { error }, 404));
+  const { open, start } = setUp([{ name: 'a', baseUrl: service.url }]);
+  const account = await open('a');
+  await start(account);
+  const { up, collectors } = account.status();
+  const failures = collectors.flatMap(({ collector, rounds }) =>
+    rounds.flatMap(({ failure }) => (failure ? [[collector, failure.message]] : [])),
+  );
+  expect(up).toBe(false);
+  expect(failures).toContainEqual(['schedules', expect.stringContaining('not found in this region (eu-central-1)')]);
+});

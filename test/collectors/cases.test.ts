@@ -37,7 +37,7 @@ const fileName = (name: string) => name.replaceAll('_', '-');
 
 /** Creates one collector, with all others disabled. */
 function create(name: string, options: object, recorded: object | undefined): Collector {
-  const key = collectors.find(kind => kind.name === name)?.configKey;
+  const { configKey: key, isOptional } = collectors.find(kind => kind.name === name) ?? {};
   if (key === undefined)
     return createAccountPlan({
       recorded: async () => recorded,
@@ -46,7 +46,10 @@ function create(name: string, options: object, recorded: object | undefined): Co
     });
   const off = Object.fromEntries(collectors.map(({ configKey }) => [configKey, { enabled: false }]));
   if (!(key in off)) throw new Error(`collectOptions in src/collectors/index.ts has no section ${key}`);
-  const [collector] = createCollectors(collectOptions.parse({ ...off, [key]: { ...options, enabled: true } }), {});
+  const [collector] = createCollectors(
+    collectOptions.parse({ ...off, [key]: { ...options, enabled: isOptional ? 'auto' : true } }),
+    {},
+  );
   if (!collector) throw new Error(`no collector ${name}`);
   return collector;
 }
@@ -111,7 +114,7 @@ describe.each(dataSources.map(({ name, families }) => [name, families] as const)
     for (const { name } of Object.values(families)) {
       expect(name).toMatch(
         new RegExp(
-          `^delivery_(${kind}_|events?_|messages?_|attempt|oldest_in_flight|schedule_|failure_callbacks_|parallelism_|series_dropped)`,
+          `^delivery_(${kind}(_|$)|events?_|messages?_|attempt|oldest_in_flight|schedule_|failure_callbacks_|parallelism_|series_dropped)`,
         ),
       );
     }

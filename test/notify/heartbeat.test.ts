@@ -98,14 +98,19 @@ describe('account health', () => {
     stale: false,
     failure: undefined,
   };
-  const account = (round: Partial<RoundStatus>, rejected?: boolean, isTokenKnown = true): HeartbeatAccount => ({
+  const account = (
+    round: Partial<RoundStatus>,
+    rejected?: boolean,
+    isTokenKnown = true,
+    collector = 'dlq',
+  ): HeartbeatAccount => ({
     name: 'a',
     isTokenKnown: () => isTokenKnown,
     isTokenRejected: () => rejected,
     status: () => ({
       account: 'a',
       up: true,
-      collectors: [{ collector: 'dlq', withdrawn: false, rounds: [{ ...read, ...round }] }],
+      collectors: [{ collector, withdrawn: false, rounds: [{ ...read, ...round }] }],
     }),
   });
   const failing = (why: string) => ({ isHealthy: false, why });
@@ -116,6 +121,11 @@ describe('account health', () => {
     ['no data yet', [account({}), account({ dataAt: undefined })], undefined],
     ['nothing to read yet', [account({ dataAt: undefined, idle: 'not_due' })], { isHealthy: true }],
     ['stale data', [account({ dataAt: undefined }), account({ stale: true })], failing('dlq/full of a is stale')],
+    [
+      'an optional list that is stale or unread',
+      [account({ stale: true }, false, true, 'schedules'), account({ dataAt: undefined }, false, true, 'schedules')],
+      { isHealthy: true },
+    ],
     ['a rejected token', [account({}, true)], failing('the token of a is rejected')],
     ['a token rejected before this process started', [account({}, true, false)], undefined],
     [

@@ -21,9 +21,6 @@ const EXPIRING =
 const NOT_DELIVERED =
   /^Schedule reports: .*, last delivery at [\d:]{8} UTC; \d+ starts? not delivered in time in \d+ min( \d+ s)?\.$/;
 
-/** The configured schedule has no start from minute 10 on. */
-const STOPPED = /^Schedule reports: no message since 10:09:00 UTC; \d starts? missed in \d+ min( \d+ s)?\.$/;
-
 /** The problem of this scenario starts in the twelfth hour: see scenarios.long.test.ts. */
 const LONG = 'stuck-callback';
 
@@ -90,9 +87,27 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       'warning schedule_late': [30, NOT_DELIVERED],
     },
   },
-  'schedule-paused': { minutes: 14, problems: { 'warning schedule_missed': [13, STOPPED] } },
-  'schedule-deleted': { minutes: 14, problems: { 'warning schedule_missed': [13, STOPPED] } },
-  'schedule-twice': { minutes: 14, problems: {} },
+  // A pause is a problem after a day.
+  'schedule-paused': { minutes: 15, problems: {} },
+  'schedule-deleted': {
+    minutes: 20,
+    problems: {
+      'warning schedule_missed': [
+        20,
+        /^Schedule reports: no message since 10:09:00 UTC; \d+ starts? missed in \d+ min( \d+ s)?\.$/,
+      ],
+      'info schedule_gone': [20, /^Schedule reports: the service no longer lists it since 10:1\d:\d\d UTC\.$/],
+    },
+  },
+  'schedule-twice': {
+    minutes: 25,
+    problems: {
+      'warning schedule_unexpected': [
+        25,
+        /^Schedule reports started at 10:[12]\d:0[12] UTC, although it had started for that time\.$/,
+      ],
+    },
+  },
   'stuck-run': { minutes: 5, problems: {} },
   'quota-nearly-used': { minutes: 5, problems: {} },
   'limit-overwritten': {

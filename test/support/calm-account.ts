@@ -3,8 +3,10 @@ import type {
   DlqFacts,
   EventsFacts,
   KeyLimits,
+  ListedSchedule,
   PlanFacts,
   ScheduleFacts,
+  ScheduleListFacts,
   SelectionFacts,
   TrackedKey,
 } from '../../src/collectors/index.ts';
@@ -129,14 +131,44 @@ function eventsFacts() {
         },
       ],
     ]),
+    doubleStarts: new Map(),
     beyondCap: 0,
     labelled: { counters: false, histograms: false },
   };
 }
 
+function scheduleListFacts() {
+  const row = {
+    scheduleId: 'scd_1',
+    cron: '0 * * * *',
+    destination: 'https://api.example.com/hourly?key=secret',
+    paused: false as boolean | undefined,
+    lastRunAt: ago(1800),
+    nextRunAt: ago(-1800),
+    lastRunStates: { in_progress: 0, success: 1, fail: 0, unknown: 0 },
+    error: undefined as string | undefined,
+    labels: [],
+  };
+  const history: Mutable<ListedSchedule['history']> = {
+    id: 'scd_1',
+    seenAt: ago(1_000_000),
+    expectedTo: ago(10_000),
+    lastRunAt: row.lastRunAt,
+    missed: 0,
+    unexpected: 0,
+  };
+  const schedule = { name: 'scd_1', isConfigured: false, row, history };
+  return {
+    states: { active: 1, paused: 0 },
+    listed: [schedule],
+    gone: [] as { name: string; history: ListedSchedule['history'] }[],
+    beyondCap: 0,
+  } satisfies ScheduleListFacts;
+}
+
 /** Creates the facts of an account at `NOON` without problems, for tests to modify. All facts are committed. */
 export function calmAccount() {
-  const [dlq, events] = [dlqFacts(), eventsFacts()];
+  const [dlq, events, scheduleList] = [dlqFacts(), eventsFacts(), scheduleListFacts()];
   const keys = [{ ...(KEY as Mutable<TrackedKey>) }];
   const parallelism = { limit: 100, inUse: 7 } as GlobalParallelism | undefined;
   const limits = { dlq_size: 10_000, requests_per_day: 500_000 };
@@ -150,7 +182,7 @@ export function calmAccount() {
   const meter: AccountMeter = createAccountMeter({
     requests: [],
     bytes: [],
-    collectors: ['flow_control', 'dlq', 'events'],
+    collectors: ['schedules', 'flow_control', 'dlq', 'events'],
   });
   return {
     now: NOON,
@@ -158,6 +190,7 @@ export function calmAccount() {
     clockSkew: 0 as number | undefined,
     settings,
     collectors: {
+      schedules: collector('schedules', round('schedules', 300)),
       flow_control: collector('flow_control', round('list', 15)),
       dlq: collector('dlq', round('new', 30), round('full', 600)),
       events: collector('events', round('tail', 15), round('sweep', 300)),
@@ -167,6 +200,7 @@ export function calmAccount() {
     /** Facts of the collectors. */
     dlq,
     events,
+    scheduleList,
     keys,
     limits: new Map<string, KeyLimits>(),
     parallelism,
@@ -185,7 +219,7 @@ export function checkedAccountOf(
   account: CalmAccount,
   { autoCancel, recent }: Pick<CheckedAccount, 'autoCancel' | 'recent'>,
 ): CheckedAccount {
-  const { collectors, dlq, events, keys, limits, parallelism, plan, ...rest } = account;
+  const { collectors, dlq, events, scheduleList, keys, limits, parallelism, plan, ...rest } = account;
   const all = Object.values(collectors);
   const visible = <F>(name: keyof typeof collectors, facts: F) => {
     const { withdrawn, rounds } = collectors[name] ?? { withdrawn: true, rounds: [] };
@@ -198,6 +232,7 @@ export function checkedAccountOf(
     shown: {
       dlq: visible<DlqFacts>('dlq', dlq),
       events: visible<EventsFacts>('events', events),
+      schedules: visible<ScheduleListFacts>('schedules', scheduleList),
       flow_control: visible('flow_control', {
         keys: keys.length,
         shown: keys,

@@ -46,6 +46,7 @@ export const eventsFacts = (facts: Partial<EventsFacts>): EventsFacts => ({
   log: createLogTally(),
   destinations: new Map(),
   schedules: new Map(),
+  doubleStarts: new Map(),
   beyondCap: 0,
   labelled: { counters: true, histograms: false },
   ...facts,

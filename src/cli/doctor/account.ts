@@ -4,10 +4,10 @@ import type { AccountSettings } from '../../config/schema.ts';
 import { MAX_CLOCK_SKEW, withDeadline } from '../../kit/clock.ts';
 import { nameOf } from '../../kit/secret.ts';
 import { proveEntries } from '../../lookup/proof.ts';
-import type { FlowControlEntry } from '../../model/message.ts';
+import type { ListedRow } from '../../model/message.ts';
 import { type DlqQuery, FilterContradiction, isUnanswerable, type ListPage, type Reader } from '../../upstream/api.ts';
 import { openConnection, readClockDifference, resolveHost } from '../../upstream/connection.ts';
-import { remedyOf, UpstreamError } from '../../upstream/errors.ts';
+import { isMissingPath, remedyOf, UpstreamError } from '../../upstream/errors.ts';
 import { addressesOf } from '../../upstream/options.ts';
 import { type Diagnosis, type DoctorDeps, fail, ok, type Probe, skip, TIME_LIMIT, warn } from './probe.ts';
 
@@ -81,12 +81,37 @@ const firstPage = async (pages: AsyncIterator<ListPage<unknown>>, what: string) 
 
 const readDlq = (reader: Reader, signal: AbortSignal) => firstPage(reader.dlqPages({}, signal), 'entries');
 
-async function readKeys(reader: Reader, signal: AbortSignal): Promise<Diagnosis> {
-  const rows: FlowControlEntry[] = [];
-  const rejected = await reader.flowControl(signal, row => rows.push(row));
+async function unpagedResult(
+  read: (take: (row: ListedRow) => void) => Promise<number>,
+  what: string,
+): Promise<Diagnosis> {
+  const rows: ListedRow[] = [];
+  const rejected = await read(row => rows.push(row));
   const incomplete = rows.filter(({ isIncomplete }) => isIncomplete).length;
-  return pageResult({ rows, rejected, incomplete, isLast: true }, 'keys');
+  return pageResult({ rows, rejected, incomplete, isLast: true }, what);
 }
+
+const readKeys = (reader: Reader, signal: AbortSignal) =>
+  unpagedResult(take => reader.flowControl(signal, take), 'keys');
+const readSchedules = (reader: Reader, signal: AbortSignal) =>
+  unpagedResult(take => reader.schedules(signal, take), 'schedules');
+
+interface ListRead {
+  readonly name: string;
+  readonly section: 'dlq' | 'events' | 'flowControl' | 'schedules';
+  /** Probes that must succeed first. Default: the connection. */
+  readonly needs?: readonly string[];
+  read(reader: Reader, signal: AbortSignal): Promise<Diagnosis>;
+}
+
+/** Accepts a 404, which shows that the service lacks the list: the probe of the token has had a response for another one. */
+const optionally =
+  (read: ListRead['read']): ListRead['read'] =>
+  (reader, signal) =>
+    read(reader, signal).catch(error => {
+      if (isMissingPath(error)) return skip('the service has no such list');
+      throw error;
+    });
 
 /** Checks a token with which a list is read. A service that forbids the read accepts the token. */
 async function checkToken(setting: AccountSettings['token'], reading: Promise<unknown>): Promise<Diagnosis> {
@@ -103,13 +128,14 @@ async function checkToken(setting: AccountSettings['token'], reading: Promise<un
 function listProbes({ token, collect }: AccountSettings, reader: Reader, deps: ProbeDeps): readonly Probe[] {
   const readEvents = (_: Reader, signal: AbortSignal) =>
     firstPage(reader.eventPages({ fromDate: deps.clock.now() - DAY }, signal), 'events of the last day');
-  const lists = [
+  const lists: readonly ListRead[] = [
     { name: 'dlq', section: 'dlq', read: readDlq },
     { name: 'events', section: 'events', read: readEvents },
     { name: 'flow control', section: 'flowControl', read: readKeys },
-  ] as const;
+    { name: 'schedules', section: 'schedules', read: optionally(readSchedules), needs: ['token'] },
+  ];
   // The configuration enables at least one list.
-  const first = lists.find(({ section }) => collect[section].enabled) ?? lists[0];
+  const first = lists.find(({ section }) => collect[section].enabled) ?? (lists[0] as ListRead);
   let firstRead: Promise<Diagnosis> | undefined;
   const readFirst = (signal: AbortSignal) =>
     (firstRead ??= withDeadline(readLimit(deps), signal, deadline => first.read(reader, deadline)));
@@ -117,7 +143,7 @@ function listProbes({ token, collect }: AccountSettings, reader: Reader, deps: P
   const probes = lists.map((list): Probe => {
     const skipped = skip(`collect.${list.section}.enabled is false`);
     const read = (signal: AbortSignal) => (list === first ? readFirst(signal) : list.read(reader, signal));
-    return { name: list.name, needs, run: collect[list.section].enabled ? read : () => skipped };
+    return { name: list.name, needs: list.needs ?? needs, run: collect[list.section].enabled ? read : () => skipped };
   });
   return [{ name: 'token', needs, run: signal => checkToken(token, readFirst(signal)) }, ...probes];
 }

@@ -64,6 +64,19 @@ const COLUMNS: Readonly<Record<ListName, readonly Column[]>> = {
     column('seconds', 'ratePeriodSeconds'),
     column('pinned'),
   ],
+  schedules: [
+    column('last run (UTC)', 'lastRunAt'),
+    column('next run (UTC)', 'nextRunAt'),
+    column('state'),
+    column('schedule', 'scheduleId'),
+    column('cron'),
+    column('time zone', 'timeZone'),
+    DESTINATION,
+    column('topic'),
+    column('error'),
+    column('queue'),
+    column('labels'),
+  ],
 };
 
 /** Columns that may be shortened. Ids in other columns must be complete. */

@@ -93,6 +93,7 @@ function factsOf(memory: Memory, { window, destination, destinationHistograms }:
     log: structuredClone(log),
     destinations: destinations.copies(),
     schedules: schedules.facts(),
+    doubleStarts: schedules.doubleStarts(),
     beyondCap: destinations.beyond,
     labelled: { counters, histograms: counters && destinationHistograms },
   };

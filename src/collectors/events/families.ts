@@ -3,6 +3,7 @@ import { type HistogramState, histogramSamples, type Sample } from '../../metric
 import { EVENT_STATES, MESSAGE_OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
 import { familiesOf, toSeconds } from '../fact-family.ts';
+import type { DoubleStart } from './double-starts.ts';
 import type { Gauges } from './memory.ts';
 import { type ScheduleFacts, scheduleFamilies } from './schedules.ts';
 import {
@@ -24,6 +25,8 @@ export interface EventsFacts {
   readonly log: LogTally;
   readonly destinations: ReadonlyMap<string, DestinationTally>;
   readonly schedules: ReadonlyMap<string, ScheduleFacts>;
+  /** Schedules that started twice for the same time, by id. */
+  readonly doubleStarts: ReadonlyMap<string, DoubleStart>;
   readonly beyondCap: number;
   readonly labelled: { readonly counters: boolean; readonly histograms: boolean };
 }

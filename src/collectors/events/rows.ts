@@ -11,7 +11,7 @@ import { createEventTable, type EventTable, eventsWithin, tableFrom } from './ev
 import { eventIdentity, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, endsKeptFrom, type Memory, type OpenMessage, type Suspect } from './memory.ts';
 import type { Schedule } from './schedule-options.ts';
-import { createSchedules } from './schedules.ts';
+import { createSchedules, STARTS_ROW } from './schedules.ts';
 import { createDestinationTally, createLogTally, type LogTally } from './tally.ts';
 import { type OpenTrace, TraceCollector, type TraceOptions } from './traces.ts';
 
@@ -116,7 +116,13 @@ export function restoreMemory(
     destinations: createDestinations(option, maxDestinations, destinations),
     destinationOption: option,
     destinationOf: destinationReader(option, routes),
-    schedules: createSchedules({ configured: schedules, stored: scheduleRows, routes, touch: key => touched.add(key) }),
+    schedules: createSchedules({
+      configured: schedules,
+      stored: scheduleRows,
+      storedStarts: rows.get(STARTS_ROW),
+      routes,
+      touch: key => touched.add(key),
+    }),
     open,
     suspects,
     oldestFirst: undefined,
@@ -143,6 +149,7 @@ function rowOf(memory: Memory, key: string): string | null {
   const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
   if (kind === 'checkpoint') return memory.checkpoint ? writeCheckpoint(memory.checkpoint) : null;
   if (kind === 'schedule') return memory.schedules.row(name);
+  if (kind === STARTS_ROW) return memory.schedules.startsRow();
   if (kind === 'log') return JSON.stringify(memory.log);
   if (kind === 'destination') {
     const stored = memory.destinations.stored(name.slice(name.indexOf('/') + 1));

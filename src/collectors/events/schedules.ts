@@ -2,6 +2,7 @@ import { hashedId } from '../../kit/hash.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import { familiesOf, optionalSample, toSeconds } from '../fact-family.ts';
 import type { Routes } from '../routes.ts';
+import { createDoubleStarts } from './double-starts.ts';
 import { type Allowance, createTimetable, type ScheduleState, type TimeSpan } from './expectations.ts';
 import type { KeptEvent } from './kept-event.ts';
 import { MATCH_KEYS, type MatchKey, type Schedule } from './schedule-options.ts';
@@ -18,6 +19,7 @@ export type Schedules = ReturnType<typeof createSchedules>;
 const MAX_AT_ONCE = 1000;
 
 const ROW = 'schedule/';
+export const STARTS_ROW = 'starts';
 
 const RELEVANT: ReadonlySet<string> = new Set(['created', 'delivered', 'failed']);
 
@@ -54,12 +56,16 @@ function createFinder(
 interface SchedulesOptions {
   readonly configured: readonly Schedule[];
   readonly stored: ReadonlyMap<string, string>;
+  /** Stored row of the repeated starts. */
+  readonly storedStarts: string | undefined;
   readonly routes: Routes;
   readonly touch: (key: string) => void;
 }
 
-export function createSchedules({ configured, stored, routes, touch }: SchedulesOptions) {
+export function createSchedules({ configured, stored, storedStarts, routes, touch }: SchedulesOptions) {
+  const starts = createDoubleStarts(storedStarts);
   const all = configured.map(schedule => open(schedule, stored.get(schedule.name)));
+  const find = createFinder(all, routes);
   const byName = new Map(all.map(one => [one.schedule.name, one]));
   const byId = new Map(all.map(one => [one.id, one]));
   for (const name of stored.keys()) if (!byName.has(name)) touch(`${ROW}${name}`);
@@ -89,8 +95,11 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
   }
 
   return {
-    /** Returns the ids of an event's schedules, if any. */
-    of: createFinder(all, routes),
+    /** Returns the ids of an event's configured schedules and the start that it shows, if any. */
+    of(event: DeliveryEvent): readonly string[] | undefined {
+      const [ids, start] = [find(event), starts.of(event)];
+      return start === undefined ? ids : [...(ids ?? []), start];
+    },
     /** Starts tracking new schedules at `now`. */
     begin(now: number): void {
       for (const one of all) change(one, one.timetable.begin(now));
@@ -99,8 +108,14 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
     follow(event: KeptEvent, createdAt: number | undefined): void {
       for (const id of event.schedules ?? []) {
         const one = byId.get(id);
-        // The schedule is no longer configured.
-        if (!one) continue;
+        if (!one) {
+          // Otherwise, the schedule is no longer configured.
+          if (id.includes(' ')) {
+            starts.add(id, event.time);
+            touch(STARTS_ROW);
+          }
+          continue;
+        }
         const allowance: Allowance = { left: MAX_AT_ONCE };
         change(one, one.timetable.expectFor(event.time, allowance), addEvent(one, event, createdAt));
       }
@@ -125,6 +140,8 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
           { ...state, next: timetable.next() },
         ]),
       ),
+    doubleStarts: starts.facts,
+    startsRow: starts.row,
     row(name: string): string | null {
       const one = byName.get(name);
       return one ? JSON.stringify({ id: one.id, ...one.state }) : null;
@@ -144,37 +161,37 @@ const perSchedule = ({ schedules }: AllScheduleFacts, numberOf: (facts: Schedule
 export const scheduleFamilies = {
   scheduleStarted: gauge({
     name: 'delivery_schedule_last_started_timestamp_seconds',
-    help: 'Creation time of the latest message of the schedule. Absent before the first one.',
+    help: 'Latest start of the schedule; of a configured one, the creation of its latest message. Absent before the first one.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ lastStarted }) => toSeconds(lastStarted)),
   }),
   scheduleDelivered: gauge({
     name: 'delivery_schedule_last_delivered_timestamp_seconds',
-    help: 'Time of the latest delivery of the schedule. Absent before the first one.',
+    help: 'Time of the latest delivery of the configured schedule. Absent before the first one.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ lastDelivered }) => toSeconds(lastDelivered)),
   }),
   scheduleFailed: gauge({
     name: 'delivery_schedule_last_failed_timestamp_seconds',
-    help: 'Time at which the latest message of the schedule failed permanently. Absent before the first one.',
+    help: 'Time at which the latest message of the configured schedule failed permanently. Absent before the first one.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ lastFailed }) => toSeconds(lastFailed)),
   }),
   scheduleNext: gauge({
     name: 'delivery_schedule_next_expected_timestamp_seconds',
-    help: 'Next expected start of the schedule after the time up to which the log has been read.',
+    help: 'Next expected start of the schedule: as the service announces it, unless it is paused; of a configured one, after the time up to which the log has been read.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ next }) => toSeconds(next)),
   }),
   scheduleMissed: counter({
     name: 'delivery_schedule_missed_total',
-    help: 'Expected starts of the schedule without a message created within grace.',
+    help: 'Expected starts of the schedule that did not happen within two minutes; of a configured one, without a message created within grace.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ missed }) => missed),
   }),
   scheduleLate: counter({
     name: 'delivery_schedule_late_total',
-    help: 'Starts of the schedule without a delivery within endsWithin after the first message’s creation.',
+    help: 'Starts of the configured schedule without a delivery within endsWithin after the first message’s creation.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ late }) => late),
   }),

@@ -1,7 +1,9 @@
 import {
-  type EventsFacts,
   eventTotals,
   type FlowControlFacts,
+  hasFailed,
+  isMissing,
+  type ListedSchedule,
   OTHER,
   planOf,
   retentionOf,
@@ -15,7 +17,6 @@ import { type AccountMeter, isCounting } from '../../metrics/own.ts';
 import type { AccountHistory } from '../../model/history.ts';
 import type { AutoCancelNumbers } from '../../model/journal.ts';
 import type { AccountStatus } from '../../model/status.ts';
-import type { Visible } from '../../scheduler/board.ts';
 import type { AccountOptions } from '../../upstream/options.ts';
 import { type CheckedRound, type DataStatus, dataStatusOf, roundsOf } from './rounds.ts';
 
@@ -44,11 +45,16 @@ export interface CheckedAccount {
   readonly recent: AccountHistory['recent'];
 }
 
-/** A schedule with its committed counts. The other facts are absent while the event log is unreadable. */
-export interface CheckedSchedule extends Partial<ScheduleFacts> {
+/** A schedule with its committed counts. The other facts are absent while their source is unreadable. */
+export interface CheckedSchedule extends Partial<Omit<ScheduleFacts, 'lastStarted'>> {
   readonly name: string;
+  readonly lastStarted?: number | undefined;
   /** Result of the last expected start. */
-  readonly state: 'ok' | 'missed' | 'late' | 'failing' | 'unknown';
+  readonly state: 'ok' | 'missed' | 'late' | 'failing' | 'paused' | 'unknown';
+  /** Collector whose data shows missed starts. */
+  readonly source: 'events' | 'schedules';
+  /** The schedule as the service lists it. */
+  readonly listed?: ListedSchedule | undefined;
   readonly missed: number;
   readonly late: number;
 }
@@ -89,11 +95,31 @@ function scheduleStateOf(facts: ScheduleFacts | undefined): CheckedSchedule['sta
   return judged === undefined || judged.as === 'unread' ? 'unknown' : judged.as;
 }
 
-const schedulesOf = (events: Visible<EventsFacts> | undefined): readonly CheckedSchedule[] =>
-  [...(events?.committed?.schedules ?? [])].map(([name, { missed, late }]) => {
+function listedStateOf({ row, history }: ListedSchedule): CheckedSchedule['state'] {
+  if (row.paused !== false) return row.paused ? 'paused' : 'unknown';
+  if (isMissing(history)) return 'missed';
+  return hasFailed(row) ? 'failing' : 'ok';
+}
+
+/** Returns the configured schedules, and those that only the service lists. */
+function schedulesOf({ events, schedules }: ShownFacts): readonly CheckedSchedule[] {
+  const listed = new Map(schedules?.now?.listed.map(each => [each.name, each]));
+  const configured = [...(events?.committed?.schedules ?? [])].map(([name, { missed, late }]): CheckedSchedule => {
     const facts = events?.now?.schedules.get(name);
-    return { ...facts, name, state: scheduleStateOf(facts), missed, late };
+    const row = listed.get(name);
+    const state = row?.row.paused ? 'paused' : scheduleStateOf(facts);
+    return { ...facts, name, state, missed, late, source: 'events', listed: row };
   });
+  const others = (schedules?.committed?.listed ?? []).flatMap(({ name, isConfigured, history }): CheckedSchedule[] => {
+    if (isConfigured) return [];
+    const row = listed.get(name);
+    const lastStarted = row?.history.lastRunAt;
+    const state = row ? listedStateOf(row) : 'unknown';
+    const next = state === 'paused' ? undefined : row?.row.nextRunAt;
+    return [{ name, state, lastStarted, next, missed: history.missed, late: 0, source: 'schedules', listed: row }];
+  });
+  return [...configured, ...others];
+}
 
 export function checkInputOf(account: CheckedAccount): CheckInput {
   const { status, shown, settings, now } = account;
@@ -107,7 +133,7 @@ export function checkInputOf(account: CheckedAccount): CheckInput {
     isCounting: isCounting(status),
     events: eventTotals(shown.events?.committed),
     keys: largestKeys(shown.flow_control?.now),
-    schedules: schedulesOf(shown.events),
+    schedules: schedulesOf(shown),
     maxDeadLetters: plan?.limits.dlq_size,
     retention: retention === undefined ? undefined : 1000 * retention,
   };

@@ -52,7 +52,8 @@ function currentAt(rounds: readonly RoundStatus[]): number | undefined {
 
 export function dataStatusOf({ collectors }: Pick<AccountStatus, 'collectors'>, collector: string): DataStatus {
   const status = collectors.find(each => each.collector === collector);
-  if (!status) return { enabled: false, data: 'not_read', at: undefined, failedFilters: [] };
+  const isAbsent = status?.rounds.every(({ idle }) => idle === 'absent');
+  if (!status || isAbsent) return { enabled: false, data: 'not_read', at: undefined, failedFilters: [] };
   const data = dataOf(status);
   const isShown = data !== 'withdrawn' && data !== 'not_read';
   const { failedFilters = [] } = status;

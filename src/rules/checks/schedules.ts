@@ -1,4 +1,4 @@
-import { scheduleFamilies } from '../../collectors/index.ts';
+import { hasFailed, type ListedSchedule, scheduleFamilies } from '../../collectors/index.ts';
 import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { STARTS } from '../../metrics/thresholds.ts';
@@ -8,7 +8,11 @@ import { clockTime, plural, share, within } from './words.ts';
 
 const { scheduleMissed, scheduleLate } = scheduleFamilies;
 
-const defineCheck = checksOf('events');
+const ofEvents = checksOf('events');
+const ofList = checksOf('schedules');
+
+const ALERT = 'DeliveryScheduleFailing';
+const DAY = 24 * HOUR;
 
 /** Returns starts per hour, computed from the time between the last and the next start; 0 if unknown. */
 function startsPerHour({ lastStarted: last, next: coming }: CheckedSchedule): number {
@@ -34,24 +38,28 @@ function missesAlternate({ recent, now }: CheckInput, { name, missed, lastStarte
 
 const last = (time: number | undefined, now: number) => (time === undefined ? undefined : clockTime(time, now));
 
-const hasFailed = ({ state, next }: CheckedSchedule, now: number) => state === 'failing' && (next ?? now) - now > HOUR;
+const isFailing = ({ state, next }: CheckedSchedule, now: number) => state === 'failing' && (next ?? now) - now > HOUR;
 
 /** Runs a check for each schedule. The check returns false if it has no finding. */
 const eachSchedule =
-  (check: (input: CheckInput, schedule: CheckedSchedule) => Omit<Finding, 'subject'> | false | 'unknown') =>
+  (
+    source: CheckedSchedule['source'],
+    check: (input: CheckInput, schedule: CheckedSchedule) => Omit<Finding, 'subject'> | false | 'unknown',
+  ) =>
   (input: CheckInput) =>
     input.schedules.flatMap(schedule => {
       const { name: subject, state } = schedule;
+      if (schedule.source !== source) return [];
       const found = check(input, schedule);
       if (typeof found === 'object') return { ...found, subject };
       return found === 'unknown' || state === 'unknown' ? { subject, isUnknown: true as const } : [];
     });
 
-/** Checks of expected starts. Findings about several starts last for an hour, so that they do not flap with each start. */
-export const SCHEDULES: readonly AccountCheck[] = [
-  defineCheck('schedule_missed', 'DeliveryScheduleFailing', {
+const missed = (source: CheckedSchedule['source']) =>
+  ({
     when: `a schedule missed its last expected start; or, in the last hour, it missed at least ${STARTS.fewest} starts and started in between`,
-    check: eachSchedule((input, schedule) => {
+    check: eachSchedule(source, (input, schedule) => {
+      if (schedule.state === 'paused') return false;
       const { name, state, lastStarted, missed } = schedule;
       const hour = recentChange(input, scheduleMissed, name, missed);
       const starts = hour.by > 0 ? `${plural(hour.by, 'start')} missed ${hour.text}` : '';
@@ -65,12 +73,26 @@ export const SCHEDULES: readonly AccountCheck[] = [
       if (!missesAlternate(input, schedule)) return false;
       return { text: `Schedule ${name}: ${starts}; it started again, last at ${seen}.` };
     }),
-  }),
-  defineCheck('schedule_late', 'DeliveryScheduleFailing', {
+  }) as const;
+
+/** Runs a check for each schedule that the service lists. The check returns undefined if it has no finding. */
+const eachListed =
+  (check: (schedule: ListedSchedule, input: CheckInput) => Omit<Finding, 'subject'> | undefined) =>
+  (input: CheckInput) =>
+    (input.shown.schedules?.now?.listed ?? []).flatMap(schedule => {
+      const found = check(schedule, input);
+      return found ? [{ ...found, subject: schedule.name }] : [];
+    });
+
+/** Checks of expected starts. Findings about several starts last for an hour, so that they do not flap with each start. */
+export const SCHEDULES: readonly AccountCheck[] = [
+  ofEvents('schedule_missed', ALERT, missed('events')),
+  ofList('schedule_missed', ALERT, missed('schedules')),
+  ofEvents('schedule_late', ALERT, {
     when: `the last start was late; or it failed, and the next one is more than an hour away; or, in the last hour, at least ${STARTS.fewest} starts and more than ${share(STARTS.usuallyLate)} of all starts were late`,
-    check: eachSchedule((input, schedule) => {
+    check: eachSchedule('events', (input, schedule) => {
       const { name, state, lastDelivered, late } = schedule;
-      const failed = hasFailed(schedule, input.serviceNow);
+      const failed = isFailing(schedule, input.serviceNow);
       const hour = recentChange(input, scheduleLate, name, late);
       const isOften = hour.by >= STARTS.fewest && hour.by > STARTS.usuallyLate * startsPerHour(schedule);
       if (state !== 'late' && !failed && !isOften) return hour.isCovered ? false : 'unknown';
@@ -80,5 +102,45 @@ export const SCHEDULES: readonly AccountCheck[] = [
       const text = `Schedule ${name}: ${what}, last delivery ${delivered === undefined ? 'not seen yet' : `at ${delivered}`}${starts}.`;
       return { text };
     }),
+  }),
+  ofList('schedule_failing', ALERT, {
+    when: 'an active schedule reports an error, or all messages of its last run failed',
+    check: eachListed(({ name, row }, input) => {
+      if (row.paused || !hasFailed(row)) return undefined;
+      const ran = row.lastRunAt === undefined ? '' : ` at ${clockTime(row.lastRunAt, input.serviceNow)}`;
+      const why = row.error === undefined ? 'all its messages failed' : row.error;
+      return { since: toAgentTime(input, row.lastRunAt), text: `Schedule ${name}: the last run${ran} failed: ${why}.` };
+    }),
+  }),
+  ofList('schedule_paused', ALERT, {
+    when: 'the service has reported a schedule as paused for more than a day; `info` if no read showed it active before',
+    check: eachListed(({ name, history: { pausedSince, sawPause } }, input) => {
+      if (pausedSince === undefined || input.serviceNow - pausedSince <= DAY) return undefined;
+      const at = clockTime(pausedSince, input.serviceNow);
+      const text = sawPause
+        ? `Schedule ${name} is paused: the agent first read that at ${at}.`
+        : `Schedule ${name} is paused, at least since the agent first read it at ${at}.`;
+      const since = toAgentTime(input, pausedSince);
+      return { since, text, ...(!sawPause && { severity: 'info' as const }) };
+    }),
+  }),
+  ofList('schedule_unexpected', ALERT, {
+    when: 'in the last hour, a schedule started twice for the same time, before its next expected start, or while it was paused',
+    check: eachListed(({ name, row, history: { unexpectedAt } }, { serviceNow }) => {
+      if (unexpectedAt === undefined || serviceNow - unexpectedAt > HOUR) return undefined;
+      const why = row.paused ? 'although it is paused' : 'although it had started for that time';
+      return { text: `Schedule ${name} started at ${clockTime(unexpectedAt, serviceNow)}, ${why}.` };
+    }),
+  }),
+  ofList('schedule_gone', ALERT, {
+    when: 'for a day after the service stopped listing a schedule; `info` if it was paused or less than a day old',
+    check: input =>
+      (input.shown.schedules?.now?.gone ?? []).map(({ name: subject, history }): Finding => {
+        const { goneSince = 0, seenAt, paused } = history;
+        const isMinor = paused !== false || goneSince - seenAt < DAY;
+        const text = `Schedule ${subject}: the service no longer lists it since ${clockTime(goneSince, input.serviceNow)}.`;
+        const since = toAgentTime(input, goneSince);
+        return { subject, since, text, ...(isMinor && { severity: 'info' as const }) };
+      }),
   }),
 ];

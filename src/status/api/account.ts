@@ -179,18 +179,28 @@ export const AccountView = z.object({
       )
       .describe('At most 100 keys, largest waitlists first.'),
   }),
-  schedules: z.array(
-    z.object({
-      name: z.string(),
-      state: z.enum(['ok', 'missed', 'late', 'failing', 'unknown']).describe('Result of the last expected start.'),
-      lastStarted: Maybe(Time),
-      lastDelivered: Maybe(Time),
-      lastFailed: Maybe(Time),
-      next: Maybe(Time),
-      missed: Num,
-      late: Num,
-    }),
-  ),
+  schedules: z
+    .array(
+      z.object({
+        name: z.string(),
+        id: Maybe(z.string()).describe('Null, like the next five, if the service does not list the schedule.'),
+        destination: Maybe(z.string()).describe('Host, or name of the URL group.'),
+        cron: Maybe(z.string()),
+        timeZone: Maybe(z.string()).describe('Null: UTC.'),
+        lastRun: Maybe(z.enum(['succeeded', 'partly_failed', 'failed', 'in_progress', 'unknown'])),
+        error: Maybe(z.string()).describe('The service’s explanation of the last failure, redacted.'),
+        state: z
+          .enum(['ok', 'missed', 'late', 'failing', 'paused', 'unknown'])
+          .describe('Result of the last expected start, or `paused`.'),
+        lastStarted: Maybe(Time),
+        lastDelivered: Maybe(Time),
+        lastFailed: Maybe(Time),
+        next: Maybe(Time),
+        missed: Num,
+        late: Num,
+      }),
+    )
+    .describe('Configured schedules, and those that the service lists: at most 200, problems first.'),
   usage: Maybe(
     z.object({
       at: Time,

@@ -15,6 +15,7 @@ export const ROUND_TITLES: Readonly<Record<string, string>> = {
   'events sweep': 'Events: delayed ones',
   'flow_control list': 'Flow control: waitlists',
   'flow_control watch': 'Flow control: watched keys',
+  'schedules schedules': 'Schedules',
   'account record': 'Record of the account',
   'account usage': 'Usage of the account',
 };
@@ -73,25 +74,42 @@ const SCHEDULE_STATES = {
   missed: ['critical', 'missed'],
   late: ['warning', 'late'],
   failing: ['critical', 'failing'],
+  paused: ['unknown', 'paused'],
   unknown: ['unknown', 'unknown'],
 } as const;
 
 export function schedules(view: AccountView): Html {
   const now = serviceNowOf(view);
   const columns: Column<AccountView['schedules'][number]>[] = [
-    { head: 'schedule', cell: row => name(row.name) },
+    {
+      head: 'schedule',
+      cell: ({ id, ...row }) =>
+        html`${name(row.name)}${id !== null && id !== row.name && html`<small class="mono">${name(id)}</small>`}`,
+    },
+    { head: 'destination', cell: row => (row.destination === null ? '—' : name(row.destination)) },
+    {
+      head: 'cron',
+      cell: ({ cron, timeZone }) =>
+        html`${cron === null ? '—' : name(cron)}${timeZone !== null && html`<small>${name(timeZone)}</small>`}`,
+    },
     {
       head: 'state',
       cell: ({ state }) => html`<span class="state ${SCHEDULE_STATES[state][0]}">${SCHEDULE_STATES[state][1]}</span>`,
     },
     { head: 'next', cell: row => ago(row.next, now) },
-    { head: 'started', cell: row => ago(row.lastStarted, now) },
+    {
+      head: 'started',
+      cell: ({ lastStarted, lastRun, error }) =>
+        html`${ago(lastStarted, now)}${lastRun !== null && html`<small>${lastRun.replace('_', ' ')}</small>`}${error !== null && html`<small>${name(error)}</small>`}`,
+    },
     { head: 'delivered', cell: row => ago(row.lastDelivered, now) },
     { head: 'failed', cell: row => ago(row.lastFailed, now) },
     { head: 'missed', isNumber: true, cell: row => count(row.missed) },
     { head: 'late', isNumber: true, cell: row => count(row.late) },
   ];
-  const none = html`<p class="soft">None is configured for this account (<code>schedules</code>).</p>`;
+  const isListed = view.rounds.some(({ collector, dataAt }) => collector === 'schedules' && dataAt !== null);
+  const list = isListed ? 'the service lists none' : 'no list of the service has been read';
+  const none = html`<p class="soft">None is configured (<code>schedules</code>), and ${list}.</p>`;
   const caption = 'Last times, and missed or late starts since the first start';
   return section('schedules', 'Schedules', table(caption, columns, view.schedules, { none }));
 }

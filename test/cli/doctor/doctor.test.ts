@@ -49,22 +49,39 @@ it('doctor prints an ok line for each check of a healthy service', async () => {
     dlq: 'ok',
     events: 'ok',
     'flow control': 'ok',
+    schedules: 'ok',
     'flow control key': 'ok',
   });
-  expect(all.slice(-7)).toEqual([
+  expect(all.slice(-8)).toEqual([
     `ok a connection: ${service.url}`,
     "ok a clock: agrees with the service's",
     'ok a token: the service accepts the token in the environment variable DELIVERY_TOKEN',
     'ok a dlq: 1 entries',
     'ok a events: 0 events of the last day',
     'ok a flow control: 1 keys',
+    'ok a schedules: 0 schedules',
     'ok a flow control key: /v2/flowControl/{flowControlKey}',
   ]);
   // The doctor reads the service's clock without sending the token, then reads each list once. It sends nothing else.
   const [clock, ...reads] = service.requests.map(request => request.replace(/\?.*/, ''));
   expect(clock).toBe('GET /');
-  expect(reads.sort()).toEqual(['GET /v2/dlq', 'GET /v2/events', 'GET /v2/flowControl', 'GET /v2/flowControl/k']);
+  const lists = ['GET /v2/dlq', 'GET /v2/events', 'GET /v2/flowControl', 'GET /v2/flowControl/k', 'GET /v2/schedules'];
+  expect(reads.sort()).toEqual(lists);
   expect(service.headers[0]?.authorization).toBe(undefined);
+});
+
+it('doctor accepts a service without a list of schedules, but not one that responds to nothing', async () => {
+  const without = await answers((path, response) => {
+    if (path === '/v2/schedules') json(response, {}, 404);
+    return path === '/v2/schedules';
+  });
+  const { of } = await diagnose(configFile(without));
+  expect(of('schedules')).toEqual(['skip a schedules: the service has no such list']);
+  const nothing = await answers((_, response) => {
+    json(response, {}, 404);
+    return true;
+  });
+  expect((await diagnose(configFile(nothing))).of('schedules')).toEqual(['skip a schedules: needs token']);
 });
 
 it('doctor leaves no files behind', async () => {
@@ -79,10 +96,11 @@ it('doctor reports a rejected token once and skips the lists', async () => {
   expect(of('token')).toEqual([
     'fail a token: the service rejects the token in the environment variable DELIVERY_TOKEN → replace the token: docs/tokens.md',
   ]);
-  expect(all.slice(-4)).toEqual([
+  expect(all.slice(-5)).toEqual([
     'skip a dlq: needs token',
     'skip a events: needs token',
     'skip a flow control: needs token',
+    'skip a schedules: needs token',
     'skip a flow control key: needs token',
   ]);
 });

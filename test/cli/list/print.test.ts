@@ -1,6 +1,7 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
 import { createPrinter, lineWidth, type PrintedRow, type PrintOptions } from '../../../src/cli/list/print.ts';
+import { SCHEDULE_LIST } from '../../../src/lookup/lists.ts';
 
 const JSON_ROW = {
   account: 'production',
@@ -72,6 +73,32 @@ describe('a table', () => {
         'waiting  key             parallel  limit  pinned',
         '    114  fal-requests-2        38    200  parallelism',
         '      0  llm-requests',
+        '',
+      ].join('\n'),
+    );
+  });
+
+  it('a table of schedules shows zones and URL groups only if a row has one', async () => {
+    const out = new PassThrough();
+    const print = createPrinter('schedules', { format: 'table', width: 160, withAccount: false }, out);
+    const listed = [
+      {
+        scheduleId: 'nightly',
+        cron: '0 4 * * *',
+        tz: 'America/New_York',
+        destination: 'mail-group',
+        paused: true,
+        lastRunAt: Date.UTC(2026, 2, 14, 8),
+        labels: [],
+      },
+      { scheduleId: 'scd_2', destination: 'https://user:secret@api.example.com/run?key=secret', labels: [] },
+    ];
+    await print(listed.map(row => ({ id: row.scheduleId, json: { ...SCHEDULE_LIST.json(row) } })));
+    expect(String(out.read())).toBe(
+      [
+        'last run (UTC)       state   schedule  cron       time zone         url                    topic',
+        '2026-03-14 08:00:00  paused  nightly   0 4 * * *  America/New_York                         mail-group',
+        '                             scd_2                                  api.example.com/run?…',
         '',
       ].join('\n'),
     );

@@ -334,3 +334,38 @@ it('stores one row of bounded size per schedule after a month without a read', a
   const row = scene.agent.rows.get('schedule/s199') ?? '';
   expect(row.length).toBeLessThan(500);
 });
+
+describe('starts of any schedule', () => {
+  const URL_A = { schedule: 'scd_9', url: 'https://a.example.com/' };
+  const URL_B = { schedule: 'scd_9', url: 'https://b.example.com/' };
+
+  it('a second message for the same URL within 30 s, but not within one, is a repeated start', async () => {
+    const scene = await createScene();
+    const doubles = () => scene.agent.shown().doubleStarts.get('scd_9');
+    scene.add('a1', { created: '12:31:00.000', delivered: '12:31:00.900' }, URL_A);
+    scene.add('a2', { created: '12:31:01.000' }, URL_A);
+    scene.add('b1', { created: '12:31:00.040', active: '12:31:02', error: '12:31:03' }, URL_B);
+    scene.add('a3', { created: '12:31:31.000' }, URL_A);
+    scene.add('a4', { created: '12:32:01.000' }, URL_A);
+    await scene.readUntil('12:35:00');
+    expect(doubles()).toBeUndefined();
+    scene.add('a5', { created: '12:36:00.000' }, URL_A);
+    scene.add('a6', { created: '12:36:01.500' }, URL_A);
+    await scene.readUntil('12:39:00');
+    expect(doubles()).toEqual({ count: 1, at: scene.at('12:36:01.500') });
+    expect(scene.agent.shown().doubleStarts.size).toBe(1);
+  });
+
+  it('repeated starts are counted exactly over restarts, even between two starts', async () => {
+    const scene = await createScene();
+    for (let minute = 10; minute < 20; minute += 1) {
+      scene.add(`first${minute}`, { created: `12:${minute}:00.000` }, URL_A);
+      scene.add(`again${minute}`, { created: `12:${minute}:20.000` }, URL_A);
+    }
+    while (scene.service.clock.now < scene.at('12:25:00')) {
+      await scene.agent.run(1, 7 * SECOND);
+      scene.reconfigure(HALF_HOURLY);
+    }
+    expect(scene.agent.shown().doubleStarts.get('scd_9')?.count).toBe(10);
+  });
+});

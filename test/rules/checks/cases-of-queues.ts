@@ -5,6 +5,7 @@ import {
   failing,
   judged,
   key,
+  listed,
   MINUTE,
   missedStarts,
   queueOf,
@@ -457,6 +458,112 @@ export const QUEUES: readonly Case[] = [
     [
       'info limit_changed (gone) 1439 min: The rate of gone was changed from 10 to 5 by 2026-03-13 12:01 UTC.',
       'info limit_changed (fal) 57 min: The parallelism of fal was changed from 40 to 200 at 11:03 UTC (pinned). The rate period of fal was changed from 1 s to 1 min by 11:01 UTC.',
+    ],
+  ],
+  [
+    'a listed schedule that does not start',
+    {
+      change: account =>
+        listed(account, { lastRunAt: ago(120) }, { missed: 2, missedAt: ago(60), lastRunAt: ago(120) }),
+    },
+    [
+      'warning schedule_missed (scd_1) 120 min: Schedule scd_1: no message since 10:00:00 UTC; 2 starts missed in the last hour.',
+    ],
+  ],
+  [
+    'a paused schedule that is configured and listed, which misses no start',
+    {
+      change(account) {
+        Object.assign(schedule(account), { ...judged('missed'), missed: 5, lastStarted: ago(120) });
+        const [row] = account.scheduleList.listed;
+        Object.assign(row ?? {}, { name: 'reports', isConfigured: true });
+        listed(account, { paused: true }, { pausedSince: ago(60), sawPause: true, missed: 5, missedAt: ago(60) });
+      },
+    },
+    [],
+  ],
+  [
+    'a schedule that is configured and listed, whose missed start is reported once',
+    {
+      change(account) {
+        Object.assign(schedule(account), { ...judged('missed'), missed: 5, lastStarted: ago(120) });
+        const [row] = account.scheduleList.listed;
+        Object.assign(row ?? {}, { name: 'reports', isConfigured: true });
+        listed(account, { lastRunAt: ago(120) }, { missed: 5, missedAt: ago(60), lastRunAt: ago(120) });
+      },
+    },
+    [
+      'warning schedule_missed (reports) 120 min: Schedule reports: no message since 10:00:00 UTC; 5 starts missed in the last hour.',
+    ],
+  ],
+  [
+    'a listed schedule with an error',
+    { change: account => listed(account, { error: 'url group not found' }) },
+    [
+      'warning schedule_failing (scd_1) 30 min: Schedule scd_1: the last run at 11:30:00 UTC failed: url group not found.',
+    ],
+  ],
+  [
+    'a listed schedule of which all messages failed',
+    { change: account => listed(account, { lastRunStates: { in_progress: 0, success: 0, fail: 2, unknown: 0 } }) },
+    [
+      'warning schedule_failing (scd_1) 30 min: Schedule scd_1: the last run at 11:30:00 UTC failed: all its messages failed.',
+    ],
+  ],
+  [
+    'no problem for a listed schedule of which some messages failed, or are still in progress',
+    { change: account => listed(account, { lastRunStates: { in_progress: 1, success: 0, fail: 2, unknown: 0 } }) },
+    [],
+  ],
+  [
+    'a schedule that was paused more than a day ago, while the agent watched',
+    { change: account => listed(account, { paused: true }, { pausedSince: ago(1500), sawPause: true }) },
+    [
+      'warning schedule_paused (scd_1) 1500 min: Schedule scd_1 is paused: the agent first read that at 2026-03-13 11:00:00 UTC.',
+    ],
+  ],
+  [
+    'a schedule that has always been paused',
+    { change: account => listed(account, { paused: true }, { pausedSince: ago(1500), sawPause: false }) },
+    [
+      'info schedule_paused (scd_1) 1500 min: Schedule scd_1 is paused, at least since the agent first read it at 2026-03-13 11:00:00 UTC.',
+    ],
+  ],
+  [
+    'no problem for a schedule that was paused less than a day ago',
+    { change: account => listed(account, { paused: true }, { pausedSince: ago(1439), sawPause: true }) },
+    [],
+  ],
+  [
+    'a schedule that started unexpectedly',
+    { change: account => listed(account, {}, { unexpected: 1, unexpectedAt: ago(20) }) },
+    [
+      'warning schedule_unexpected (scd_1) 0 min: Schedule scd_1 started at 11:40:00 UTC, although it had started for that time.',
+    ],
+  ],
+  [
+    'no problem for a schedule that started unexpectedly more than an hour ago',
+    { change: account => listed(account, {}, { unexpected: 1, unexpectedAt: ago(61) }) },
+    [],
+  ],
+  [
+    'a schedule that the service no longer lists',
+    {
+      change({ scheduleList }) {
+        const gone = { ...scheduleList.listed[0]?.history, id: 'old', paused: false, goneSince: ago(60) };
+        const [history, young] = [
+          gone,
+          { ...gone, seenAt: ago(100) },
+        ] as (typeof scheduleList.gone)[number]['history'][];
+        scheduleList.gone = [
+          { name: 'old', history },
+          { name: 'young', history: young },
+        ] as typeof scheduleList.gone;
+      },
+    },
+    [
+      'warning schedule_gone (old) 60 min: Schedule old: the service no longer lists it since 11:00:00 UTC.',
+      'info schedule_gone (young) 60 min: Schedule young: the service no longer lists it since 11:00:00 UTC.',
     ],
   ],
   [

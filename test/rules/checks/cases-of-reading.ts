@@ -239,6 +239,42 @@ export const READING: readonly Case[] = [
     ],
   ],
   [
+    'no problem for an optional list that is stale or withdrawn',
+    {
+      change(account) {
+        rounds(account, failing(true, 'server', 'GET /v2/schedules: status 500'), 'schedules');
+        withdraw(account, 'schedules');
+      },
+    },
+    [],
+  ],
+  [
+    'an outage, although an optional list is still readable',
+    {
+      change(account) {
+        rounds(account, failing(true, 'server', 'GET /v2/dlq: status 503'));
+        rounds(
+          account,
+          round => Object.assign(round, { stale: false, consecutiveFailures: 0, dataAt: ago(1) }),
+          'schedules',
+        );
+      },
+    },
+    [
+      'critical service_unavailable 4 min: The service returns 503: nothing has been read for 4 min; the shown data is from 11:56:00 UTC.',
+    ],
+  ],
+  [
+    'unreadable rows of an optional list',
+    {
+      change: account => rounds(account, partial, 'schedules'),
+      count: ({ rowsRejected }) => rowsRejected.inc({ collector: 'schedules' }, 2),
+    },
+    [
+      'info rows_unreadable (schedules) 0 min: Some rows of schedules could not be read completely at 11:59:50 UTC: the shown data is incomplete.',
+    ],
+  ],
+  [
     'requests with status 429',
     {
       count({ requests }) {

@@ -60,12 +60,13 @@ function usualSeries(): ReadonlyMap<string, number> {
     ...Object.entries(tally.events).map(
       ([state, value]) => [seriesName('delivery_events_total', { state }), value] as const,
     ),
-    ...['flow_control', 'dlq', 'events'].flatMap(collector =>
+    ...['schedules', 'flow_control', 'dlq', 'events'].flatMap(collector =>
       ['delivery_rows_rejected_total', 'delivery_lists_missing_total'].map(
         name => [seriesName(name, { collector }), 0] as const,
       ),
     ),
     [missedStarts, 0],
+    [seriesName('delivery_schedule_missed_total', { schedule: 'scd_1' }), 0],
     [seriesName('delivery_schedule_late_total', { schedule: 'reports' }), 0],
   ]);
 }
@@ -155,6 +156,13 @@ export const finish = (account: CalmAccount, counts: Partial<Record<MessageOutco
 export const key = ({ keys }: CalmAccount) => keys[0] as CalmAccount['keys'][number];
 export const schedule = ({ events }: CalmAccount) =>
   events.schedules.get('reports') as NonNullable<ReturnType<CalmAccount['events']['schedules']['get']>>;
+/** Changes the listed schedule, as read and as stored. */
+export const listed = ({ scheduleList }: CalmAccount, row: object, history: object = {}) => {
+  for (const schedule of scheduleList.listed) {
+    Object.assign(schedule.row, row);
+    Object.assign(schedule.history, history);
+  }
+};
 export const judged = (as: 'ok' | 'missed' | 'late') => ({ judged: { at: NOON, as } });
 export const finished = (outcome: string) => seriesName('delivery_messages_finished_total', { outcome });
 export const waitlist = seriesName('delivery_flow_control_waitlist_size', { flow_control_key: 'tenant-7' });

@@ -1,0 +1,265 @@
+import { z } from 'zod';
+import { BoundedMap } from '../../kit/bounded-map.ts';
+import { createOccurrences } from '../../kit/cron.ts';
+import { Duration } from '../../kit/duration.ts';
+import { hashedId } from '../../kit/hash.ts';
+import { createYielder } from '../../kit/yielder.ts';
+import type { Change } from '../../model/change.ts';
+import type { ServiceSchedule } from '../../model/service.ts';
+import { seriesDropped } from '../cap.ts';
+import { type Collector, defineKind } from '../collector.ts';
+import type { EventsFacts } from '../events/families.ts';
+import type { Schedule } from '../events/schedule-options.ts';
+import { scheduleFamilies } from '../events/schedules.ts';
+import { familiesOf, optionalSample, toSeconds } from '../fact-family.ts';
+import { AGENT_TIME, type ServiceTime } from '../service-time.ts';
+import { followRow, type ScheduleHistory, withDoubles } from './history.ts';
+
+const options = z.strictObject({
+  enabled: z
+    .union([z.literal('auto'), z.literal(false)], { error: 'must be auto or false' })
+    .default('auto')
+    .describe('`auto`: the list of schedules is read if the service has it. `false`: never.'),
+  every: Duration.prefault('5m').describe('Interval between reads of the list. Each read takes one request.'),
+  maxSeries: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(200)
+    .describe(
+      'Maximum number of schedules with their own series and checks: the known ones first, then in the order of the list.',
+    ),
+});
+
+export type SchedulesOptions = z.output<typeof options>;
+
+export interface SchedulesServices {
+  /** Configured schedules, whose starts are expected in the event log. */
+  readonly schedules?: readonly Schedule[] | undefined;
+  readonly serviceClock?: ServiceTime | undefined;
+  /** Returns the committed repeated starts of the event log, by schedule id. */
+  readonly doubleStarts?: (() => EventsFacts['doubleStarts'] | undefined) | undefined;
+}
+
+/** A schedule of the last list with its history. */
+export interface ListedSchedule {
+  /** Value of the label `schedule`: the configured name, else the id. */
+  readonly name: string;
+  /** Whether a configured schedule expects the starts. */
+  readonly isConfigured: boolean;
+  readonly row: ServiceSchedule;
+  readonly history: ScheduleHistory;
+}
+
+export interface ScheduleListFacts {
+  /** Number of schedules that report whether they are paused; undefined before the first read. */
+  readonly states: Readonly<Record<'active' | 'paused', number>> | undefined;
+  readonly listed: readonly ListedSchedule[];
+  /** Schedules that complete lists of the last day no longer contained. */
+  readonly gone: readonly Pick<ListedSchedule, 'name' | 'history'>[];
+  readonly beyondCap: number;
+}
+
+interface Memory {
+  readonly histories: ReadonlyMap<string, ScheduleHistory>;
+  readonly facts: ScheduleListFacts;
+}
+
+/** Time for which a removed schedule is kept (ms). */
+const KEPT = 86_400_000;
+/** A list whose length is a multiple of this may be cut off by the service. */
+const PAGE = 100;
+
+const ROW = 'schedule/';
+const keyOf = (id: string) => `${ROW}${hashedId([id], 16)}`;
+
+/** Whether the last run failed: the service explains why, or all its messages failed. Undefined if unknown. */
+export function hasFailed({ error, lastRunStates: states }: ServiceSchedule): boolean | undefined {
+  if (error !== undefined) return true;
+  return states && states.fail > 0 && states.success + states.in_progress + states.unknown === 0;
+}
+
+const { gauge, counter } = familiesOf<ScheduleListFacts>();
+
+const each = (all: readonly ListedSchedule[], numberOf: (schedule: ListedSchedule) => number | undefined) =>
+  all.flatMap(schedule => optionalSample({ schedule: schedule.name }, numberOf(schedule)));
+const flag = (value: boolean | undefined) => (value === undefined ? undefined : Number(value));
+/** Schedules whose starts are not expected in the event log. */
+const own = ({ listed }: ScheduleListFacts) => listed.filter(({ isConfigured }) => !isConfigured);
+
+const paused = gauge({
+  name: 'delivery_schedule_paused',
+  help: 'Whether the service reports the schedule as paused (1) or active (0).',
+  labels: ['schedule'],
+  pick: ({ listed }) => each(listed, ({ row }) => flag(row.paused)),
+});
+
+const families = {
+  schedules: gauge({
+    name: 'delivery_schedules',
+    help: 'Schedules that the service lists, by state.',
+    labels: ['state'],
+    values: { state: ['active', 'paused'] },
+    pick: ({ states }) => Object.entries(states ?? {}).map(([state, value]) => ({ labels: { state }, value })),
+  }),
+  paused,
+  lastRunFailed: gauge({
+    name: 'delivery_schedule_last_run_failed',
+    help: 'Whether the last run of the schedule failed (1): the service reports an error, or all messages of the run failed. Otherwise 0.',
+    labels: ['schedule'],
+    pick: ({ listed }) => each(listed, ({ row }) => flag(hasFailed(row))),
+  }),
+  unexpected: counter({
+    name: 'delivery_schedule_unexpected_starts_total',
+    help: 'Starts of the schedule during a pause, before its next expected start, or twice for the same time. The list shows at most one between two reads; the event log shows all that are 1 to 30 s apart.',
+    labels: ['schedule'],
+    pick: ({ listed }) => each(listed, ({ history }) => history.unexpected),
+  }),
+  scheduleStarted: gauge({
+    ...scheduleFamilies.scheduleStarted,
+    pick: facts => each(own(facts), ({ history }) => toSeconds(history.lastRunAt)),
+  }),
+  scheduleNext: gauge({
+    ...scheduleFamilies.scheduleNext,
+    pick: facts => each(own(facts), ({ row }) => (row.paused === false ? toSeconds(row.nextRunAt) : undefined)),
+  }),
+  scheduleMissed: counter({
+    ...scheduleFamilies.scheduleMissed,
+    pick: facts => each(own(facts), ({ history }) => history.missed),
+  }),
+  seriesDropped: gauge({
+    ...seriesDropped,
+    pick: ({ beyondCap }) => [{ labels: { family: paused.name }, value: beyondCap }],
+  }),
+};
+
+export const scheduleList = defineKind({
+  name: 'schedules',
+  title: 'Schedules',
+  configKey: 'schedules',
+  isOptional: true,
+  options,
+  families,
+  rounds: ({ every }: SchedulesOptions) => ({ schedules: { every, requests: 1, priority: 'background' } }),
+  create: createScheduleList,
+});
+
+/** Returns a function that finds the occurrences of a row's expression; its result is undefined if the expression is unreadable. */
+function createCrons() {
+  const known = new BoundedMap<string, ReturnType<typeof createOccurrences> | undefined>(1000);
+  return ({ cron, tz = 'UTC' }: ServiceSchedule) => {
+    if (cron === undefined) return undefined;
+    const key = `${tz} ${cron}`;
+    if (!known.has(key)) {
+      try {
+        const after = createOccurrences(cron, tz);
+        known.set(key, after(0) && after);
+      } catch {
+        known.set(key, undefined);
+      }
+    }
+    return known.get(key);
+  };
+}
+
+interface ReadList {
+  readonly rows: readonly ServiceSchedule[];
+  /** Whether a schedule that is missing from the list does not exist. */
+  readonly isComplete: boolean;
+  readonly at: number;
+}
+
+function createScheduleList(
+  { every, maxSeries }: SchedulesOptions,
+  { schedules: configured = [], serviceClock = AGENT_TIME, doubleStarts }: SchedulesServices = {},
+): Collector<ScheduleListFacts, Memory, never> {
+  const crons = createCrons();
+  const turns = createYielder();
+
+  // A schedule with the name of a configured one would have the same series.
+  const names = new Map([
+    ...configured.map(({ name }) => [name, name] as const),
+    ...configured.map(({ match, name }) => [match.scheduleId ?? name, name] as const),
+  ]);
+  const named = (id: string) => ({ name: names.get(id) ?? id, isConfigured: names.has(id) });
+
+  /** Chooses the schedules with own series, one for each name: known ones first. */
+  function choose(rows: readonly ServiceSchedule[], histories: Memory['histories']) {
+    const isKnown = ({ scheduleId }: ServiceSchedule) => histories.has(scheduleId);
+    const chosen = new Map<string, { row: ServiceSchedule } & ReturnType<typeof named>>();
+    for (const row of [...rows.filter(isKnown), ...rows.filter(row => !isKnown(row))]) {
+      const { name, isConfigured } = named(row.scheduleId);
+      if (chosen.size < maxSeries && !chosen.has(name)) chosen.set(name, { row, name, isConfigured });
+    }
+    return [...chosen.values()];
+  }
+
+  async function fold({ histories: before, facts }: Memory, { rows, isComplete, at }: ReadList): Promise<Memory> {
+    const listed: ListedSchedule[] = [];
+    const doubles = doubleStarts?.();
+    for (const each of choose(rows, before)) {
+      const id = each.row.scheduleId;
+      const history = followRow(before.get(id), each.row, at, crons(each.row));
+      const double = doubles?.get(id);
+      listed.push({ ...each, history: double ? withDoubles(history, double) : history });
+      await turns.pass();
+    }
+    const ids = new Set(rows.map(({ scheduleId }) => scheduleId));
+    const missing = [...before.values()].filter(({ id }) => !ids.has(id));
+    const kept = isComplete ? [] : facts.listed.filter(({ row }) => !ids.has(row.scheduleId));
+    const histories = new Map(listed.map(({ history }) => [history.id, history]));
+    for (const history of missing) {
+      const goneSince = history.goneSince ?? (isComplete ? at : undefined);
+      if (goneSince === undefined || at - goneSince < KEPT) histories.set(history.id, { ...history, goneSince });
+    }
+    const count = (paused: boolean) => rows.filter(row => row.paused === paused).length;
+    const states = { active: count(false), paused: count(true) };
+    const beyondCap = Math.max(0, rows.length - listed.length);
+    return { histories, facts: { states, listed: [...listed, ...kept], gone: goneOf(histories), beyondCap } };
+  }
+
+  const goneOf = (histories: Memory['histories']) =>
+    [...histories.values()].flatMap(history =>
+      history.goneSince === undefined ? [] : { name: named(history.id).name, history },
+    );
+
+  return {
+    ...scheduleList,
+    rounds: scheduleList.rounds({ enabled: 'auto', every, maxSeries }),
+    restore(rows) {
+      const all = [...rows].flatMap(([key, row]) => (key.startsWith(ROW) ? (JSON.parse(row) as ScheduleHistory) : []));
+      const histories = new Map(all.map(history => [history.id, history]));
+      const current = all.filter(({ goneSince }) => goneSince === undefined);
+      const listed = choose(
+        current.map(history => ({ ...history, scheduleId: history.id, labels: [] })),
+        histories,
+      ).map(each => ({ ...each, history: histories.get(each.row.scheduleId) as ScheduleHistory }));
+      return { histories, facts: { states: undefined, listed, gone: goneOf(histories), beyondCap: 0 } };
+    },
+    recall: ({ facts }) => facts,
+    async observe({ api, memory, now, signal }) {
+      const rows = new Map<string, ServiceSchedule>();
+      let isIncomplete = false;
+      const rejected = await api.schedules(signal, row => {
+        isIncomplete ||= row.isIncomplete ?? false;
+        rows.set(row.scheduleId, row);
+      });
+      const isComplete = rejected === 0 && (rows.size === 0 || rows.size % PAGE !== 0);
+      // No other round of this collector changes its memory.
+      const next = await fold(memory, { rows: [...rows.values()], isComplete, at: serviceClock.at(now) });
+      return {
+        fold: () => ({ memory: next, facts: next.facts, changes: changesOf(memory.histories, next.histories) }),
+        isPartial: rejected > 0 || isIncomplete,
+        more: undefined,
+      };
+    },
+  };
+}
+
+function changesOf(before: Memory['histories'], after: Memory['histories']): Change[] {
+  const text = (history: ScheduleHistory | undefined) => (history === undefined ? null : JSON.stringify(history));
+  return [...new Set([...before.keys(), ...after.keys()])].flatMap(id => {
+    const value = text(after.get(id));
+    return value === text(before.get(id)) ? [] : { key: keyOf(id), value };
+  });
+}
