@@ -2,6 +2,7 @@ import { accountPlan } from '../src/collectors/account-plan.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
 import { flowControl } from '../src/collectors/flow-control/flow-control.ts';
+import { queues as queueKind } from '../src/collectors/queues/queues.ts';
 import { scheduleList } from '../src/collectors/schedules/schedules.ts';
 import type { Family } from '../src/metrics/family.ts';
 import { objectiveFamilies } from '../src/metrics/objectives.ts';
@@ -238,12 +239,38 @@ const keys: readonly PanelSpec[] = [
   },
 ];
 
+const perQueue = { keep: ['account', 'queue'] } as const;
+const queues: readonly PanelSpec[] = [
+  {
+    kind: 'table',
+    title: 'Queues',
+    description:
+      'Which queues are long or paused? Waiting: the service’s number, which is not reliable. Longest first.',
+    labels: { account: 'Account', queue: 'Queue' },
+    columns: [
+      { title: 'Waiting', width: 130, expr: level(queueKind.families.lag, perQueue), bar: {} },
+      { title: 'Parallelism', width: 130, expr: level(queueKind.families.parallelismLimit, perQueue) },
+      {
+        title: 'Paused',
+        width: 90,
+        expr: level(queueKind.families.paused, perQueue),
+        words: { 0: ['no', 'transparent'], 1: ['paused', 'orange'] },
+      },
+    ],
+    sortBy: ['Waiting'],
+    links: { Account: ofRow('overview') },
+    noValue: 'the service lists no queues',
+    width: 24,
+    height: 6,
+  },
+];
+
 const plan: readonly PanelSpec[] = [
   {
     kind: 'table',
     title: 'Plan limits used',
     description:
-      'How much of its plan’s limits does each account use? Messages: created in the last 24 hours. Parallelism: read while messages wait on a flow-control key. Empty: unlimited or unknown.',
+      'How much of its plan’s limits does each account use? Messages: created in the last 24 hours. Requests: of the UTC day, if the management API is read. Parallelism: read while messages wait on a flow-control key. Empty: unlimited or unknown.',
     unit: 'share',
     labels: { account: 'Account' },
     columns: [
@@ -251,6 +278,12 @@ const plan: readonly PanelSpec[] = [
         title: 'Messages a day',
         unit: 'share',
         expr: used(rise(total, '24h', { ...perAccount, where: { state: 'created' } }), limit('requests_per_day')),
+        ...SHARE_OF_LIMIT,
+      },
+      {
+        title: 'Requests today',
+        unit: 'share',
+        expr: used(level(accountPlan.families.requests, perAccount), limit('requests_per_day')),
         ...SHARE_OF_LIMIT,
       },
       {
@@ -324,7 +357,7 @@ export const overviewDashboard: readonly RowSpec[] = [
   { title: 'Time', panels: time },
   { title: 'Waiting messages', panels: open },
   { title: 'Destinations', isCollapsed: true, panels: destinations },
-  { title: 'Flow control', isCollapsed: true, panels: keys },
+  { title: 'Flow control', isCollapsed: true, panels: [...keys, ...queues] },
   { title: 'Schedules', isCollapsed: true, panels: schedules },
   { title: 'Plan limits', isCollapsed: true, panels: plan },
 ];

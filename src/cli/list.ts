@@ -13,6 +13,7 @@ import {
   KEY_LIST,
   type List,
   type ListName,
+  QUEUE_LIST,
   queryOf,
   SCHEDULE_LIST,
 } from '../lookup/lists.ts';
@@ -158,10 +159,12 @@ export function listCommand(): Command {
     'list the schedules of the service, the last started first',
     () => SCHEDULE_LIST,
   );
-  return commandGroup('list', 'list dead letters, events, flow-control keys or schedules', [
+  const queues = createList('queues', 'list the queues of the service, the longest first', () => QUEUE_LIST);
+  return commandGroup('list', 'list dead letters, events, flow-control keys, schedules or queues', [
     dlq,
     events,
     keys,
     schedules,
+    queues,
   ]);
 }

@@ -9,10 +9,11 @@ import { type EventsServices, events } from './events/events.ts';
 import type { EventsFacts } from './events/families.ts';
 import type { FlowControlFacts } from './flow-control/families.ts';
 import { type FlowControlServices, flowControl } from './flow-control/flow-control.ts';
+import { type QueuesFacts, queues } from './queues/queues.ts';
 import { createRoutes, routesOption } from './routes.ts';
 import { type ScheduleListFacts, type SchedulesServices, scheduleList } from './schedules/schedules.ts';
 
-export const collectors: readonly ConfiguredKind[] = [flowControl, dlq, events, scheduleList];
+export const collectors: readonly ConfiguredKind[] = [flowControl, dlq, events, scheduleList, queues];
 
 const familiesOptions = z.strictObject({
   exclude: z
@@ -26,6 +27,7 @@ export const collectOptions = z.strictObject({
   flowControl: flowControl.options.prefault({}),
   dlq: dlq.options.prefault({}),
   events: events.options.prefault({}),
+  queues: queues.options.prefault({}),
   account: usageOptions.prefault({}),
   schedules: scheduleList.options.prefault({}),
   routes: routesOption,
@@ -40,6 +42,7 @@ export interface ShownFacts {
   readonly events?: Visible<EventsFacts>;
   readonly flow_control?: Visible<FlowControlFacts>;
   readonly schedules?: Visible<ScheduleListFacts>;
+  readonly queues?: Visible<QueuesFacts>;
   readonly account?: Visible<PlanFacts>;
 }
 
@@ -108,5 +111,6 @@ export { type ScheduleFacts, scheduleFamilies } from './events/schedules.ts';
 export { type FlowControlFacts, flowControlFamilies, type TrackedKey } from './flow-control/families.ts';
 export type { KeyLimits, LimitChange } from './flow-control/limits.ts';
 export { withAbsence } from './optional.ts';
+export type { QueuesFacts } from './queues/queues.ts';
 export { isMissing } from './schedules/history.ts';
 export { hasFailed, type ListedSchedule, type ScheduleListFacts } from './schedules/schedules.ts';

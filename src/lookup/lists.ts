@@ -1,7 +1,7 @@
 import { bareAddress } from '../kit/text.ts';
 import { flowStateOf } from '../model/flow-state.ts';
 import type { DeliveryEvent, DlqEntry, FlowControlEntry, ListedRow } from '../model/message.ts';
-import type { ServiceSchedule } from '../model/service.ts';
+import type { ServiceQueue, ServiceSchedule } from '../model/service.ts';
 import {
   type DlqListQuery,
   type DlqQuery,
@@ -12,7 +12,7 @@ import {
 } from '../upstream/api.ts';
 import { NO_PROOF, type Proof, proveEntries, proveEvents } from './proof.ts';
 
-export type ListName = 'dlq' | 'events' | 'keys' | 'schedules';
+export type ListName = 'dlq' | 'events' | 'keys' | 'schedules' | 'queues';
 
 type Parameter = Parameters<typeof filterValueError>[0] | 'state';
 
@@ -169,6 +169,20 @@ export const KEY_LIST: List<FlowControlEntry> = {
   rank: ({ waitlistSize = 0 }) => waitlistSize,
   id: ({ key }) => key,
   json: ({ isIncomplete: _, ...row }) => ({ ...row, state: flowStateOf(row, undefined) }),
+};
+
+/** Queues, the longest first. */
+export const QUEUE_LIST: List<ServiceQueue> = {
+  pages: (reader, signal) => onePage(take => reader.queues(signal, take), QUEUE_LIST.rank),
+  createProof: () => NO_PROOF,
+  isWanted: () => true,
+  rank: ({ lag = 0 }) => lag,
+  id: ({ name }) => name,
+  json: ({ isIncomplete: _, createdAt, updatedAt, ...row }) => ({
+    ...row,
+    createdAt: toIsoTime(createdAt),
+    updatedAt: toIsoTime(updatedAt),
+  }),
 };
 
 /** Schedules, the one that started last first. */

@@ -117,6 +117,8 @@ export const UNRESOLVED = 30 * MINUTE;
  */
 export const STARTS = { fewest: 2, usuallyLate: 0.1 } as const;
 
+/** Time without a delivery after which a queue with waiting messages counts as blocked. */
+export const QUEUE_BLOCKED = 30 * MINUTE;
 /** Share of the plan's daily quota from which its end is forecast. */
 export const QUOTA_USED = 0.5;
 /** Difference between two counts of the dead-letter queue that must be exceeded, both as a share and as a number. */

@@ -36,6 +36,8 @@ export const CHECK_KINDS = [
   'account_full',
   'paused_with_backlog',
   'limit_changed',
+  'queue_paused',
+  'queue_blocked',
   'schedule_missed',
   'schedule_late',
   'schedule_failing',

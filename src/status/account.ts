@@ -62,6 +62,21 @@ const scheduleView = ({ listed, ...schedule }: Schedule): AccountView['schedules
   late: schedule.late,
 });
 
+/** Maximum number of listed queues. */
+const MAX_QUEUES = 100;
+
+function queuesView(input: CheckInput): AccountView['queues'] {
+  const { enabled, data } = input.dataOf('queues');
+  const { shown = [], beyondCap = 0, beyondCapLag = 0 } = input.shown.queues?.now ?? {};
+  const rows = shown.slice(0, MAX_QUEUES).map(({ name, lag, paused, parallelismLimit }) => ({
+    queue: name.toWellFormed(),
+    lag: orNull(lag),
+    paused: orNull(paused),
+    parallelismLimit: orNull(parallelismLimit),
+  }));
+  return { enabled, data, beyondCap, beyondCapLag, rows };
+}
+
 function usageView({ shown }: CheckInput): AccountView['usage'] {
   const { usage, limits } = shown.account?.now ?? {};
   if (!usage) return null;
@@ -197,6 +212,7 @@ export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: 
     deadLetters: deadLettersView(facts),
     events: eventsView(facts),
     flowControl: flowControlView(facts),
+    queues: queuesView(facts),
     schedules: facts.schedules
       .toSorted((a, b) => SCHEDULE_STATES.indexOf(a.state) - SCHEDULE_STATES.indexOf(b.state))
       .slice(0, MAX_SCHEDULES)

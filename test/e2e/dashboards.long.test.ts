@@ -23,6 +23,12 @@ async function startWatching(): Promise<string> {
       accounts: [
         {
           ...unlimited('a', emulator.url),
+          management: {
+            baseUrl: emulator.url,
+            username: emulator.credentials.login.username,
+            password: { env: 'PASSWORD' },
+          },
+          paths: { account: '/v2/qstash/users' },
           retention: { dlq: '7d' },
           limits: { dlqSize: 10_000, requestsPerDay: 500_000, globalParallelism: 100 },
         },
@@ -48,7 +54,7 @@ async function startWatching(): Promise<string> {
         notifiers: [{ name: 'nobody', webhook: { url: 'http://127.0.0.1:9/' } }],
       },
     },
-    { DELIVERY_TOKEN: emulator.token },
+    { DELIVERY_TOKEN: emulator.token, PASSWORD: emulator.credentials.login.password },
   );
   const { host } = new URL(await agent.start());
   // Adds a dead letter every two seconds, so that the queue and its filter grow.

@@ -100,7 +100,12 @@ it('plan reports accounts that it cannot measure, sends only one request with a 
     account('over', emulator.url, { requestsPerDay: 6000 }),
     account('under', emulator.url, { requestsPerDay: 1_000_000 }),
   ];
-  const collect = { dlq: { enabled: false }, events: { enabled: false } };
+  const collect = {
+    dlq: { enabled: false },
+    events: { enabled: false },
+    schedules: { enabled: false },
+    queues: { enabled: false },
+  };
   const { code, stdout, stderr } = await runCli(['plan', '--config', configFile({ accounts, collect })], {
     DELIVERY_TOKEN: emulator.token,
     BAD: 'canary-7f3a',

@@ -90,6 +90,7 @@ describe('commands in runbooks', () => {
     receiver = await startHttpService((_request, response) => void response.end());
     const messageId = 'msg_runbooks';
     emulator.state.addDlqEntry({ messageId });
+    emulator.state.queues.open('emails', { parallelism: 1 });
     const dlqId = emulator.state.addFailedRun({ workflowUrl: 'https://stuck.example.com/run' });
     const config = join(folder, 'config.yaml');
     writeFileSync(

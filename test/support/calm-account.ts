@@ -133,6 +133,7 @@ function eventsFacts() {
     ]),
     doubleStarts: new Map(),
     beyondCap: 0,
+    queues: { from: ago(86_400), deliveries: new Map([['mail', ago(60)]]) },
     labelled: { counters: false, histograms: false },
   };
 }
@@ -171,6 +172,7 @@ export function calmAccount() {
   const [dlq, events, scheduleList] = [dlqFacts(), eventsFacts(), scheduleListFacts()];
   const keys = [{ ...(KEY as Mutable<TrackedKey>) }];
   const parallelism = { limit: 100, inUse: 7 } as GlobalParallelism | undefined;
+  const queue = { name: 'mail', lag: 4, paused: false as boolean | undefined, parallelismLimit: 2 };
   const limits = { dlq_size: 10_000, requests_per_day: 500_000 };
   const read = { plan: 'paid', state: 'active', limits, readAt: ago(600) };
   const plan = { read, record: read, limits, usage: { at: ago(600), requestsToday: 120_000, dlqMessages: 100 } };
@@ -194,6 +196,7 @@ export function calmAccount() {
       flow_control: collector('flow_control', round('list', 15)),
       dlq: collector('dlq', round('new', 30), round('full', 600)),
       events: collector('events', round('tail', 15), round('sweep', 300)),
+      queues: collector('queues', round('queues', 300)),
       account: collector('account', round('record', 15), round('usage', 1800)),
     },
     notOpened: undefined as CheckedAccount['notOpened'],
@@ -204,6 +207,7 @@ export function calmAccount() {
     keys,
     limits: new Map<string, KeyLimits>(),
     parallelism,
+    queue,
     plan,
     meter,
     budgetRemaining: 150_000 as number | undefined,
@@ -219,7 +223,7 @@ export function checkedAccountOf(
   account: CalmAccount,
   { autoCancel, recent }: Pick<CheckedAccount, 'autoCancel' | 'recent'>,
 ): CheckedAccount {
-  const { collectors, dlq, events, scheduleList, keys, limits, parallelism, plan, ...rest } = account;
+  const { collectors, dlq, events, scheduleList, keys, limits, parallelism, queue, plan, ...rest } = account;
   const all = Object.values(collectors);
   const visible = <F>(name: keyof typeof collectors, facts: F) => {
     const { withdrawn, rounds } = collectors[name] ?? { withdrawn: true, rounds: [] };
@@ -241,6 +245,7 @@ export function checkedAccountOf(
         limits,
         parallelism,
       }),
+      queues: visible('queues', { shown: [queue], beyondCap: 0, beyondCapLag: 0 }),
       account: visible<PlanFacts>('account', plan),
     },
     autoCancel,

@@ -29,7 +29,7 @@ function pathsOf(schema: JsonSchema, path: string): string[] {
 const paths = pathsOf(configJsonSchema(), '');
 // Some rounds exist only if they are enabled.
 const rounds = collectors.flatMap(({ options, rounds }) =>
-  Object.keys(rounds({ ...(options.parse({ enabled: true }) as object), watch: ['key'] })),
+  Object.keys(rounds({ ...(options.parse({}) as object), watch: ['key'] })),
 );
 const WORDS: ReadonlySet<string> = new Set([
   ...COMMANDS,

@@ -48,6 +48,7 @@ export const eventsFacts = (facts: Partial<EventsFacts>): EventsFacts => ({
   schedules: new Map(),
   doubleStarts: new Map(),
   beyondCap: 0,
+  queues: { from: Number.POSITIVE_INFINITY, deliveries: new Map() },
   labelled: { counters: true, histograms: false },
   ...facts,
 });

@@ -96,9 +96,12 @@ const readKeys = (reader: Reader, signal: AbortSignal) =>
 const readSchedules = (reader: Reader, signal: AbortSignal) =>
   unpagedResult(take => reader.schedules(signal, take), 'schedules');
 
+const readQueues = (reader: Reader, signal: AbortSignal) =>
+  unpagedResult(take => reader.queues(signal, take), 'queues');
+
 interface ListRead {
   readonly name: string;
-  readonly section: 'dlq' | 'events' | 'flowControl' | 'schedules';
+  readonly section: 'dlq' | 'events' | 'flowControl' | 'schedules' | 'queues';
   /** Probes that must succeed first. Default: the connection. */
   readonly needs?: readonly string[];
   read(reader: Reader, signal: AbortSignal): Promise<Diagnosis>;
@@ -133,6 +136,7 @@ function listProbes({ token, collect }: AccountSettings, reader: Reader, deps: P
     { name: 'events', section: 'events', read: readEvents },
     { name: 'flow control', section: 'flowControl', read: readKeys },
     { name: 'schedules', section: 'schedules', read: optionally(readSchedules), needs: ['token'] },
+    { name: 'queues', section: 'queues', read: optionally(readQueues), needs: ['token'] },
   ];
   // The configuration enables at least one list.
   const first = lists.find(({ section }) => collect[section].enabled) ?? (lists[0] as ListRead);

@@ -64,6 +64,14 @@ const COLUMNS: Readonly<Record<ListName, readonly Column[]>> = {
     column('seconds', 'ratePeriodSeconds'),
     column('pinned'),
   ],
+  queues: [
+    column('waiting', 'lag'),
+    column('paused'),
+    column('queue', 'name'),
+    column('parallelism', 'parallelismLimit'),
+    column('updated (UTC)', 'updatedAt'),
+    column('created (UTC)', 'createdAt'),
+  ],
   schedules: [
     column('last run (UTC)', 'lastRunAt'),
     column('next run (UTC)', 'nextRunAt'),

@@ -84,7 +84,7 @@ type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
 /** Returns a snapshot of a memory's facts. */
 function factsOf(memory: Memory, { window, destination, destinationHistograms }: EventsOptions): EventsFacts {
-  const { gauges, checkpoint, log, destinations, schedules } = memory;
+  const { gauges, checkpoint, log, destinations, schedules, queues } = memory;
   const counters = destination !== 'none';
   return {
     gauges,
@@ -95,6 +95,7 @@ function factsOf(memory: Memory, { window, destination, destinationHistograms }:
     schedules: schedules.facts(),
     doubleStarts: schedules.doubleStarts(),
     beyondCap: destinations.beyond,
+    queues: { from: queues.from, deliveries: new Map(queues.deliveries) },
     labelled: { counters, histograms: counters && destinationHistograms },
   };
 }

@@ -5,6 +5,7 @@ import { seriesDropped } from '../cap.ts';
 import { familiesOf, toSeconds } from '../fact-family.ts';
 import type { DoubleStart } from './double-starts.ts';
 import type { Gauges } from './memory.ts';
+import type { QueueDeliveries } from './queues.ts';
 import { type ScheduleFacts, scheduleFamilies } from './schedules.ts';
 import {
   BUCKET_BOUNDS,
@@ -28,6 +29,8 @@ export interface EventsFacts {
   /** Schedules that started twice for the same time, by id. */
   readonly doubleStarts: ReadonlyMap<string, DoubleStart>;
   readonly beyondCap: number;
+  /** Last deliveries by queue, complete from `from` on (ms since the Unix epoch). */
+  readonly queues: { readonly from: number; readonly deliveries: QueueDeliveries };
   readonly labelled: { readonly counters: boolean; readonly histograms: boolean };
 }
 

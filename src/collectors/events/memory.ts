@@ -5,6 +5,7 @@ import { type EventTable, eachWithin, tableFrom } from './event-table.ts';
 import type { TimeSpan } from './expectations.ts';
 import type { KeptEvent } from './kept-event.ts';
 import { noPeak, type Peak } from './peak.ts';
+import type { QueueMemory } from './queues.ts';
 import type { RecentEvents } from './recent.ts';
 import type { Schedules } from './schedules.ts';
 import { countEvent, type LogTally } from './tally.ts';
@@ -127,6 +128,7 @@ export interface Memory {
   /** Length of a range (ms), adapted to the density of the log. */
   span: number;
   readonly traces: TraceCollector | undefined;
+  readonly queues: QueueMemory;
   savedAt: number;
   readonly touched: Set<string>;
   readonly touchedOpen: Set<bigint>;

@@ -5,6 +5,7 @@ import type { ListPage, Reader } from '../../upstream/api.ts';
 import { ImplausibleResponse } from '../collector.ts';
 import { eventIdentity, type KeptEvent } from './kept-event.ts';
 import type { Memory } from './memory.ts';
+import { createQueueDeliveries, noteEvent } from './queues.ts';
 import { statusClassOf } from './tally.ts';
 
 /** Number of pages after which a range is shortened. Ranges are read completely, because pages may come in any order. */
@@ -32,13 +33,18 @@ export interface RangeRead {
    * does not help.
    */
   pages: number;
+  readonly queues: ReturnType<typeof createQueueDeliveries>;
   readonly iterator: AsyncIterator<ListPage<DeliveryEvent>>;
 }
 
 export function startRange(api: Reader, from: number, to: number, isDetailed: boolean, signal: AbortSignal): RangeRead {
   const iterator = api.eventPages({ fromDate: from, toDate: to }, signal, isDetailed ? 'detail' : undefined);
   const rows = isDetailed ? new Map<bigint, DeliveryEvent>() : undefined;
-  return { from, to, events: new Map(), rows, twice: [], bytes: 0, rejected: 0, isPartial: false, pages: 0, iterator };
+  return {
+    ...{ from, to, events: new Map(), rows, twice: [], bytes: 0, rejected: 0, isPartial: false, pages: 0 },
+    queues: createQueueDeliveries(),
+    iterator,
+  };
 }
 
 const INDEX = recordOf(EVENT_STATES, (_, index) => index);
@@ -74,6 +80,7 @@ export async function readMore(
         continue;
       }
       events.set(identity, kept);
+      noteEvent(range.queues, event);
       if (!range.rows) continue;
       range.rows.set(identity, event);
       range.bytes += 2 * JSON.stringify(event).length;

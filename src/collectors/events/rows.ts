@@ -10,6 +10,7 @@ import {
 import { createEventTable, type EventTable, eventsWithin, tableFrom } from './event-table.ts';
 import { eventIdentity, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, endsKeptFrom, type Memory, type OpenMessage, type Suspect } from './memory.ts';
+import { createQueueDeliveries } from './queues.ts';
 import type { Schedule } from './schedule-options.ts';
 import { createSchedules, STARTS_ROW } from './schedules.ts';
 import { createDestinationTally, createLogTally, type LogTally } from './tally.ts';
@@ -142,6 +143,7 @@ export function restoreMemory(
     traces: traces && new TraceCollector(traces, openTraces),
     touched,
     touchedOpen: new Set(),
+    queues: { from: Number.POSITIVE_INFINITY, deliveries: createQueueDeliveries() },
   };
 }
 

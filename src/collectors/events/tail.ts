@@ -19,6 +19,7 @@ import {
   noteGap,
 } from './memory.ts';
 import { noPeak, notePeak, peakOf } from './peak.ts';
+import { noteRange } from './queues.ts';
 import { MAX_RANGE_PAGES, type RangeRead, readMore, shorterSpan, startRange } from './read.ts';
 import { noteLateness, planReadBack, type ReadBack } from './read-back.ts';
 import { createRecentEvents, type RecentEvents } from './recent.ts';
@@ -140,6 +141,8 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   memory.schedules.begin(walk.until);
   handleClockSetBack(checkpoint, walk.until, options.overlap);
   markUnreadable(memory, range);
+  memory.queues.from = Math.min(memory.queues.from, range.from);
+  noteRange(memory.queues, range);
   detectHole(memory, checkpoint, walk, range, isLast);
   const recent = walk.refill ?? memory.recent;
   const known = identitiesWithin(memory, range.from, range.to);

@@ -6,6 +6,7 @@ import { FAILING_DESTINATIONS } from './destinations.ts';
 import { WAITLISTS } from './flow-control.ts';
 import { MESSAGES } from './messages.ts';
 import { PLAN } from './plan.ts';
+import { QUEUES } from './queues.ts';
 import { READING } from './reading.ts';
 import { SCHEDULES } from './schedules.ts';
 
@@ -15,6 +16,7 @@ export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
   ...FAILING_DESTINATIONS,
   ...DEAD_LETTERS,
   ...WAITLISTS,
+  ...QUEUES,
   ...SCHEDULES,
   ...PLAN,
   ...AUTO_CANCEL,

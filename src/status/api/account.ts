@@ -179,6 +179,22 @@ export const AccountView = z.object({
       )
       .describe('At most 100 keys, largest waitlists first.'),
   }),
+  queues: z.object({
+    enabled: z.boolean().describe('False also if the service does not list queues.'),
+    data: DataState,
+    beyondCap: Num.describe('Queues without a separate series.'),
+    beyondCapLag: Num,
+    rows: z
+      .array(
+        z.object({
+          queue: z.string(),
+          lag: Maybe(Num).describe('Waiting messages according to the service, whose number is not reliable.'),
+          paused: Maybe(z.boolean()),
+          parallelismLimit: Maybe(Num),
+        }),
+      )
+      .describe('At most 100 queues, the longest first.'),
+  }),
   schedules: z
     .array(
       z.object({

@@ -2,7 +2,7 @@ import type { AccountView } from '../api/account.ts';
 import { CHART_ASSETS, charted, chartRange } from './charts.ts';
 import { deadLettersSection } from './dead-letters.ts';
 import { eventsSection } from './events.ts';
-import { flowControlSection } from './flow-control.ts';
+import { flowControlSection, queuesSection } from './flow-control.ts';
 import { plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
@@ -22,6 +22,7 @@ const PLACES = {
   'dead-letters': 'Dead letters',
   events: 'Events',
   'flow-control': 'Flow control',
+  queues: 'Queues',
   schedules: 'Schedules',
   rounds: 'Data freshness',
   calls: 'Calls',
@@ -52,7 +53,7 @@ ${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth kn
 ${alertLists('Alerts', view, context)}
 </section>
 <div class="places"><nav aria-label="On this page">${links}</nav>${chartRange()}</div>
-${deadLettersSection(view, context)}${eventsSection(view, context)}${flowControlSection(view, context)}${schedules(view)}${rounds(view, context)}${callsSection(view)}`;
+${deadLettersSection(view, context)}${eventsSection(view, context)}${flowControlSection(view, context)}${queuesSection(view, context)}${schedules(view)}${rounds(view, context)}${callsSection(view)}`;
   const whole = charted(account, context, body);
   return layout({ title: account, context, nav: 'overview', body: whole, uses: CHART_ASSETS });
 }

@@ -21,7 +21,7 @@ function used(row: Row): Html {
   return html`${shareBar(saturation, 1, 'Saturation')} ${ratio(saturation)}${parts}`;
 }
 
-function pausedWords({ paused, waiting }: Row): Html {
+function pausedWords({ paused, waiting }: Pick<Row, 'paused' | 'waiting'>): Html {
   if (paused === null) return name(null);
   if (!paused) return html`no`;
   return html`<span class="tag ${waiting === 0 ? 'plain' : 'warning'}">paused</span>`;
@@ -97,6 +97,26 @@ const WAITING: Chart = {
     { family: 'delivery_flow_control_waitlist_size', by: 'flow_control_key', top: 5 },
   ],
 };
+
+type Queue = AccountView['queues']['rows'][number];
+
+const QUEUE_COLUMNS: readonly Column<Queue>[] = [
+  { head: 'queue', cell: row => labelValue(row.queue) },
+  { head: 'waiting', isNumber: true, cell: row => count(row.lag) },
+  { head: 'at once', isNumber: true, cell: row => count(row.parallelismLimit) },
+  { head: 'paused', cell: row => pausedWords({ paused: row.paused, waiting: row.lag }) },
+];
+
+export function queuesSection(view: AccountView, { root }: PageContext): Html {
+  const { enabled, data, rows, beyondCap, beyondCapLag } = view.queues;
+  const none = html`<p class="soft">No queues are shown.</p>`;
+  const caption = 'Queues, longest first. The service’s number of waiting messages is not reliable';
+  const body = html`${dataNote(data, 'queues', view, root)}
+${table(caption, QUEUE_COLUMNS, rows, { most: 15, none })}
+${beyondCap > 0 && html`<p class="soft">${count(beyondCap)} more beyond the limit of series, with ${count(beyondCapLag)} waiting.</p>`}`;
+  const off = html`<p class="soft">The service does not list queues, or <code>collect.queues.enabled</code> is false.</p>`;
+  return section('queues', 'Queues', enabled ? body : off);
+}
 
 export function flowControlSection(view: AccountView, { root }: PageContext): Html {
   const { flowControl: of } = view;

@@ -16,6 +16,7 @@ export const ROUND_TITLES: Readonly<Record<string, string>> = {
   'flow_control list': 'Flow control: waitlists',
   'flow_control watch': 'Flow control: watched keys',
   'schedules schedules': 'Schedules',
+  'queues queues': 'Queues',
   'account record': 'Record of the account',
   'account usage': 'Usage of the account',
 };

@@ -50,9 +50,10 @@ it('doctor prints an ok line for each check of a healthy service', async () => {
     events: 'ok',
     'flow control': 'ok',
     schedules: 'ok',
+    queues: 'ok',
     'flow control key': 'ok',
   });
-  expect(all.slice(-8)).toEqual([
+  expect(all.slice(-9)).toEqual([
     `ok a connection: ${service.url}`,
     "ok a clock: agrees with the service's",
     'ok a token: the service accepts the token in the environment variable DELIVERY_TOKEN',
@@ -60,12 +61,20 @@ it('doctor prints an ok line for each check of a healthy service', async () => {
     'ok a events: 0 events of the last day',
     'ok a flow control: 1 keys',
     'ok a schedules: 0 schedules',
+    'ok a queues: 0 queues',
     'ok a flow control key: /v2/flowControl/{flowControlKey}',
   ]);
   // The doctor reads the service's clock without sending the token, then reads each list once. It sends nothing else.
   const [clock, ...reads] = service.requests.map(request => request.replace(/\?.*/, ''));
   expect(clock).toBe('GET /');
-  const lists = ['GET /v2/dlq', 'GET /v2/events', 'GET /v2/flowControl', 'GET /v2/flowControl/k', 'GET /v2/schedules'];
+  const lists = [
+    'GET /v2/dlq',
+    'GET /v2/events',
+    'GET /v2/flowControl',
+    'GET /v2/flowControl/k',
+    'GET /v2/queues',
+    'GET /v2/schedules',
+  ];
   expect(reads.sort()).toEqual(lists);
   expect(service.headers[0]?.authorization).toBe(undefined);
 });
@@ -90,17 +99,41 @@ it('doctor leaves no files behind', async () => {
   expect(readdirSync(join(file, '..'))).toEqual(['config.yaml']);
 });
 
+it('doctor reads the account from the management API, and shows a failure as one of its login', async () => {
+  const management = { baseUrl: '', username: 'ops@example.com', password: { env: 'PASSWORD' } };
+  const records: Readonly<Record<string, unknown>> = {
+    '/v2/qstash/users': { id: 'user-1', state: 'active', type: 'paid', token: 'canary' },
+    '/v2/qstash/stats/user-1': { daily_requests: [], dlq_message_count: 3, token: 'canary' },
+  };
+  const accounts = await serve((request, response) => {
+    const record = records[new URL(request.url ?? '', NOWHERE).pathname];
+    const isKnown = request.headers.authorization?.startsWith('Basic ');
+    json(response, isKnown ? record : {}, isKnown ? 200 : 401);
+  });
+  const account = { management: { ...management, baseUrl: accounts.url }, paths: { account: '/v2/qstash/users' } };
+  const file = configFile(await answers(), {}, account);
+  const env = { DELIVERY_TOKEN: TOKEN, PASSWORD: 'p' };
+  const { of, all } = await diagnose(file, { env });
+  expect(of('account')).toEqual(['ok a account: plan: paid, state: active, requests today: unknown']);
+  expect(all.join()).not.toContain('canary');
+  const { of: unset } = await diagnose(file, { env: { DELIVERY_TOKEN: TOKEN } });
+  expect(unset('account')).toEqual([
+    'fail a account: the environment variable PASSWORD contains no token → check management, region and paths.account',
+  ]);
+});
+
 it('doctor reports a rejected token once and skips the lists', async () => {
   const service = await answers();
   const { all, of } = await diagnose(configFile(service), { env: { DELIVERY_TOKEN: 'another' } });
   expect(of('token')).toEqual([
     'fail a token: the service rejects the token in the environment variable DELIVERY_TOKEN → replace the token: docs/tokens.md',
   ]);
-  expect(all.slice(-5)).toEqual([
+  expect(all.slice(-6)).toEqual([
     'skip a dlq: needs token',
     'skip a events: needs token',
     'skip a flow control: needs token',
     'skip a schedules: needs token',
+    'skip a queues: needs token',
     'skip a flow control key: needs token',
   ]);
 });

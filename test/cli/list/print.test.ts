@@ -104,6 +104,24 @@ describe('a table', () => {
     );
   });
 
+  it('a table of queues shows the number of waiting messages and pauses', async () => {
+    const out = new PassThrough();
+    const print = createPrinter('queues', { format: 'table', width: 120, withAccount: false }, out);
+    const json = { name: 'mail', lag: 114, paused: true, parallelismLimit: 2, updatedAt: '2026-01-01T10:00:00.000Z' };
+    await print([
+      { id: 'mail', json },
+      { id: 'reports', json: { name: 'reports', lag: 0 } },
+    ]);
+    expect(String(out.read())).toBe(
+      [
+        'waiting  paused  queue    parallelism  updated (UTC)',
+        '    114  true    mail               2  2026-01-01 10:00:00',
+        '      0          reports',
+        '',
+      ].join('\n'),
+    );
+  });
+
   it('a table of events shortens errors to its width, but not ids', async () => {
     const out = new PassThrough();
     const print = createPrinter('events', { format: 'table', width: 80, withAccount: false }, out);

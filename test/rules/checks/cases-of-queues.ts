@@ -92,6 +92,7 @@ export const QUEUES: readonly Case[] = [
     {
       change(account) {
         Object.assign(account, { clockSkew: 5000, serviceNow: ago(-60) });
+        account.queue.lag = 0;
         queueOf(account).oldestEntered = ago(1410);
       },
     },
@@ -291,6 +292,53 @@ export const QUEUES: readonly Case[] = [
       states: [{ kind: 'paused_with_backlog', subject: 'tenant-7', startsAt: ago(90) }],
     },
     ['warning paused_with_backlog (tenant-7) 90 min: Key tenant-7 is paused: 10 messages waiting.'],
+  ],
+  [
+    'a paused queue with waiting messages',
+    { change: ({ queue }) => Object.assign(queue, { paused: true }) },
+    ['warning queue_paused (mail) 0 min: Queue mail is paused: 4 messages waiting according to the service.'],
+  ],
+  [
+    'no problem of a paused queue without waiting messages',
+    { change: ({ queue }) => Object.assign(queue, { paused: true, lag: 0 }) },
+    [],
+  ],
+  [
+    'a queue without deliveries',
+    { change: ({ events }) => events.queues.deliveries.set('mail', ago(42)) },
+    [
+      'warning queue_blocked (mail) 42 min: Queue mail: no delivery since 11:18:00 UTC; 4 messages waiting according to the service.',
+    ],
+  ],
+  [
+    'a queue of which the log lists attempts alone',
+    { change: ({ events }) => events.queues.deliveries.set('mail', 0) },
+    ['warning queue_blocked (mail) 0 min: Queue mail: no delivery seen; 4 messages waiting according to the service.'],
+  ],
+  [
+    'no block of a queue that is paused or empty according to the service',
+    {
+      change({ events, queue }) {
+        events.queues.deliveries.set('mail', ago(42));
+        queue.lag = 0;
+      },
+    },
+    [],
+  ],
+  [
+    'no block of a queue that the service reports as long, but that delivers',
+    { change: ({ queue }) => Object.assign(queue, { lag: 9_000_000 }) },
+    [],
+  ],
+  [
+    'no block of a queue if the event log is not read',
+    {
+      change({ collectors, events }) {
+        events.queues.deliveries.set('mail', ago(42));
+        delete (collectors as Partial<typeof collectors>).events;
+      },
+    },
+    [],
   ],
   [
     'a daily quota that ends before midnight',

@@ -52,7 +52,9 @@ describe('unknown results', () => {
     const results = check({ change: account => CHANGES[data](account, collector) });
     const unknown = results.filter(({ check, unknown }) => check.collector !== undefined && unknown.length > 0);
     const expected = ofCollector(collector).filter(kind => data !== 'partial' || kind !== 'dlq_nearly_full');
-    expect([...new Set(unknown.map(({ check }) => check.kind))].sort()).toEqual(expected);
+    // The event log shows whether a queue delivers.
+    if (collector === 'events' && data !== 'partial') expected.push('queue_blocked');
+    expect([...new Set(unknown.map(({ check }) => check.kind))].sort()).toEqual(expected.sort());
   });
 
   it('an outage is unknown until a collector has been read or has failed', () => {
@@ -126,6 +128,26 @@ describe('unknown results', () => {
       'an unreadable parallelism of the account',
       { change: one => Object.assign(one, { parallelism: {} }) },
       ['account_full'],
+    ],
+    [
+      'a queue whose messages the event log does not list',
+      { change: ({ events }) => events.queues.deliveries.clear() },
+      ['queue_blocked'],
+    ],
+    [
+      'a queue without deliveries since the agent started ten minutes ago',
+      {
+        change({ events }) {
+          events.queues.from = ago(10);
+          events.queues.deliveries.set('mail', 0);
+        },
+      },
+      ['queue_blocked'],
+    ],
+    [
+      'an unreadable length of a queue',
+      { change: ({ queue }) => Object.assign(queue, { lag: undefined }) },
+      ['queue_paused', 'queue_blocked'],
     ],
     [
       'an account without usage',

@@ -210,6 +210,49 @@ const SCHEDULES: readonly ProblemCase[] = [
   },
 ];
 
+const QUEUES: readonly ProblemCase[] = [
+  {
+    kind: 'queue_paused',
+    what: 'warning queue_paused (mail)',
+    input: { 'lag mail': flat(3), 'held mail': flat(1), 'sent mail': ago(60) },
+    at: [0, 2],
+    below: {
+      'an empty queue': { input: { 'lag mail': flat(0), 'held mail': flat(1), 'sent mail': ago(60) } },
+      'a long queue': { input: { 'lag mail': flat(5000), 'held mail': flat(0), 'sent mail': ago(60) } },
+    },
+    recovery: { 'lag mail': flat(3), 'held mail': flat(0), 'sent mail': ago(60) },
+    memory: 2,
+    exempt: { 'low traffic': ONE },
+  },
+  {
+    kind: 'queue_blocked',
+    what: 'warning queue_blocked (mail)',
+    input: { 'lag mail': flat(3), 'held mail': flat(0), 'sent mail': flat(0) },
+    at: [60, 63],
+    below: {
+      'a delivery every half hour': {
+        input: { 'lag mail': flat(3), 'held mail': flat(0), 'sent mail': minute => 1800 * Math.floor(minute / 30) },
+      },
+      'an empty queue': { input: { 'lag mail': flat(0), 'held mail': flat(0), 'sent mail': flat(0) } },
+      'a paused queue without waiting messages': {
+        input: { 'lag mail': flat(0), 'held mail': flat(1), 'sent mail': flat(0) },
+      },
+      'a queue whose messages the log does not list': { input: { 'lag mail': flat(3), 'held mail': flat(0) } },
+      'a message after a long pause': {
+        input: {
+          'lag mail': minute => (minute >= 50 && minute < 79 ? 1 : 0),
+          'held mail': flat(0),
+          'sent mail': until(79, 0, 4740),
+        },
+      },
+    },
+    recovery: { 'lag mail': flat(3), 'held mail': flat(0), 'sent mail': ago(60) },
+    memory: 2,
+    regained: 65,
+    exempt: { 'low traffic': ONE },
+  },
+];
+
 /** The management API is read in a round of its own, and is no part of the readable service. */
 const OTHER_SOURCE = 'is not read from the service';
 const ofPlan = { 'unreadable rows': OTHER_SOURCE, 'blind hour': OTHER_SOURCE, 'blind day': OTHER_SOURCE } as const;
@@ -264,4 +307,4 @@ const PLAN: readonly ProblemCase[] = [
   },
 ];
 
-export const queueProblems: readonly ProblemCase[] = [...DEAD_LETTERS, ...KEYS, ...SCHEDULES, ...PLAN];
+export const queueProblems: readonly ProblemCase[] = [...DEAD_LETTERS, ...KEYS, ...QUEUES, ...SCHEDULES, ...PLAN];

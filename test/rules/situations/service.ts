@@ -5,6 +5,7 @@ import type {
   EventsFacts,
   FlowControlFacts,
   PlanFacts,
+  QueuesFacts,
   ScheduleFacts,
   TrackedKey,
 } from '../../../src/collectors/index.ts';
@@ -103,6 +104,10 @@ export function createService(input: Input) {
       since: START,
       log,
       destinations: new Map(destinations.map(name => [name, tallyOf(name)])),
+      queues: {
+        from: START - 1440 * MINUTE,
+        deliveries: new Map(subjects('sent').map(name => [name, time('sent', name) ?? 0])),
+      },
       schedules: new Map(schedules.map(name => [name, scheduleOf(name)])),
     });
 
@@ -141,6 +146,11 @@ export function createService(input: Input) {
       read: { limits, state, readAt: at, change },
       usage: { at, requestsToday: value('used') ?? 0, dlqMessages: counted ?? dead },
     };
-    return { events, dlq, flow_control, account };
+    const queues: QueuesFacts = {
+      shown: subjects('lag').map(name => ({ name, lag: value('lag', name), paused: value('held', name) === 1 })),
+      beyondCap: 0,
+      beyondCapLag: 0,
+    };
+    return { events, dlq, flow_control, queues, account };
   };
 }

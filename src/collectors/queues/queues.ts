@@ -1,0 +1,115 @@
+import { z } from 'zod';
+import { Duration } from '../../kit/duration.ts';
+import type { ServiceQueue } from '../../model/service.ts';
+import { chooseMembers, type Members, OTHER, seriesDropped } from '../cap.ts';
+import { type Collector, defineKind } from '../collector.ts';
+import { familiesOf, optionalSample } from '../fact-family.ts';
+
+const options = z.strictObject({
+  enabled: z
+    .union([z.literal('auto'), z.literal(false)], { error: 'must be auto or false' })
+    .default('auto')
+    .describe('`auto`: the list of queues is read if the service has it. `false`: never.'),
+  every: Duration.prefault('5m').describe('Interval between reads of the list. Each read takes one request.'),
+  maxSeries: z
+    .int()
+    .min(1)
+    .max(10_000)
+    .default(200)
+    .describe('Maximum number of queues with their own series and checks, the longest first. `__other__` is the sum.'),
+});
+
+type QueuesOptions = z.output<typeof options>;
+
+export interface QueuesFacts {
+  /** The longest first. */
+  readonly shown: readonly ServiceQueue[];
+  /** Number of queues beyond the cap, and of messages waiting in them. */
+  readonly beyondCap: number;
+  readonly beyondCapLag: number;
+}
+
+interface Memory {
+  readonly members: Members;
+  readonly shown: QueuesFacts['shown'];
+}
+
+const sizeOf = ({ lag = 0 }: ServiceQueue) => lag;
+
+const { gauge } = familiesOf<QueuesFacts>();
+
+const perQueue = (all: QueuesFacts['shown'], numberOf: (queue: ServiceQueue) => number | undefined) =>
+  all.flatMap(queue => optionalSample({ queue: queue.name }, numberOf(queue)));
+
+const lag = gauge({
+  name: 'delivery_queue_lag',
+  help: 'Waiting messages of the queue according to the service. The service’s number is not reliable: it may be too low.',
+  labels: ['queue'],
+  pick: ({ shown, beyondCap, beyondCapLag }) => [
+    ...perQueue(shown, ({ lag }) => lag),
+    ...(beyondCap > 0 ? [{ labels: { queue: OTHER }, value: beyondCapLag }] : []),
+  ],
+});
+
+const families = {
+  lag,
+  paused: gauge({
+    name: 'delivery_queue_paused',
+    help: 'Whether deliveries of the queue are paused (1) or not (0).',
+    labels: ['queue'],
+    pick: ({ shown }) => perQueue(shown, ({ paused }) => (paused === undefined ? undefined : Number(paused))),
+  }),
+  parallelismLimit: gauge({
+    name: 'delivery_queue_parallelism_limit',
+    help: 'Maximum concurrent deliveries of the queue.',
+    labels: ['queue'],
+    pick: ({ shown }) => perQueue(shown, ({ parallelismLimit }) => parallelismLimit),
+  }),
+  seriesDropped: gauge({
+    ...seriesDropped,
+    pick: ({ beyondCap }) => [{ labels: { family: lag.name }, value: beyondCap }],
+  }),
+};
+
+export const queues = defineKind({
+  name: 'queues',
+  title: 'Queues',
+  configKey: 'queues',
+  isOptional: true,
+  options,
+  families,
+  rounds: ({ every }: QueuesOptions) => ({ queues: { every, requests: 1, priority: 'background' } }),
+  create: createQueues,
+});
+
+function createQueues(options: QueuesOptions): Collector<QueuesFacts, Memory, never> {
+  return {
+    ...queues,
+    rounds: queues.rounds(options),
+    restore: (_rows, last) => ({ members: new Map(), shown: last?.shown ?? [] }),
+    async observe({ api, signal }) {
+      const rows = new Map<string, ServiceQueue>();
+      let isIncomplete = false;
+      const rejected = await api.queues(signal, row => {
+        isIncomplete ||= row.isIncomplete ?? false;
+        rows.set(row.name, row);
+      });
+      return {
+        fold(memory) {
+          // An unreadable row may be that of a missing queue.
+          const kept = rejected === 0 ? [] : memory.shown.filter(({ name }) => !rows.has(name));
+          const all = [...rows.values(), ...kept];
+          const sizes = all.filter(({ name }) => name !== OTHER).map(queue => [queue.name, sizeOf(queue)] as const);
+          const members = chooseMembers(sizes, memory.members, options.maxSeries);
+          const shown = all.filter(({ name }) => members.has(name)).sort((a, b) => sizeOf(b) - sizeOf(a));
+          const others = all.filter(({ name }) => !members.has(name));
+          const beyondCapLag = others.reduce((sum, queue) => sum + sizeOf(queue), 0);
+          const facts = { shown, beyondCap: others.length, beyondCapLag };
+          return { memory: { members, shown }, facts, changes: [] };
+        },
+        isPartial: rejected > 0 || isIncomplete,
+        more: undefined,
+      };
+    },
+  };
+}
