@@ -19,6 +19,7 @@ const COLLECTORS: Readonly<Record<string, string>> = {
     '[event-log.md](event-log.md) explains the counters. Each event, message and attempt is counted once. Computed numbers lag behind the newest event by `collect.events.overlap`, or by up to a minute more. Messages in flight, and all histograms except the duration of attempts, include only messages with a known creation time. A message is due when it is created, or at a later delivery time if its first event contains one. `delivery_events_recent` is exact up to 100,000 events. The late sweep covers at most the last two million events. Counters of a schedule omit starts for which the log may be incomplete, and restart at 0 when `match`, `cron` or `tz` changes.',
   schedules:
     '[objectives.md](objectives.md#schedules) explains when a start is missed or unexpected. The label `schedule` is the name of a configured schedule, otherwise the id. Exposed if the service has a list of schedules; of configured schedules, the times and the counters of missed and late starts come from the event log instead.',
+  runs: 'Exposed if the service lists workflow runs. The rows are compared with the question: if the service ignores it, the round fails instead of reporting no stuck run. The check `run_stuck` names the oldest run.',
 };
 
 const OWN =

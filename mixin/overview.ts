@@ -3,6 +3,7 @@ import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
 import { flowControl } from '../src/collectors/flow-control/flow-control.ts';
 import { queues as queueKind } from '../src/collectors/queues/queues.ts';
+import { runs } from '../src/collectors/runs/runs.ts';
 import { scheduleList } from '../src/collectors/schedules/schedules.ts';
 import type { Family } from '../src/metrics/family.ts';
 import { objectiveFamilies } from '../src/metrics/objectives.ts';
@@ -350,6 +351,29 @@ const schedules: readonly PanelSpec[] = [
   },
 ];
 
+const workflowRuns: readonly PanelSpec[] = [
+  {
+    kind: 'table',
+    title: 'Workflow runs in progress for long',
+    description:
+      'Which accounts have workflow runs that do not end? At least this many: the agent reads one page, of ten runs. Needs a service that lists runs.',
+    labels: { account: 'Account', threshold: 'Longer than' },
+    columns: [
+      { title: 'Runs', expr: level(runs.families.olderThan, { keep: ['account', 'threshold'] }), bar: {} },
+      {
+        title: 'Oldest',
+        unit: 'seconds',
+        expr: `time() - ${level(runs.families.oldest, perAccount)}`,
+      },
+    ],
+    sortBy: ['Runs'],
+    links: { Account: ofRow('overview', 'dlq') },
+    noValue: 'the service lists no workflow runs',
+    width: 24,
+    height: 6,
+  },
+];
+
 /** Rows of the overview dashboard. Rows that not every team needs are collapsed. */
 export const overviewDashboard: readonly RowSpec[] = [
   firstScreen,
@@ -359,5 +383,6 @@ export const overviewDashboard: readonly RowSpec[] = [
   { title: 'Destinations', isCollapsed: true, panels: destinations },
   { title: 'Flow control', isCollapsed: true, panels: [...keys, ...queues] },
   { title: 'Schedules', isCollapsed: true, panels: schedules },
+  { title: 'Workflow runs', isCollapsed: true, panels: workflowRuns },
   { title: 'Plan limits', isCollapsed: true, panels: plan },
 ];

@@ -15,6 +15,8 @@ import {
   type ListName,
   QUEUE_LIST,
   queryOf,
+  runList,
+  runQueryOf,
   SCHEDULE_LIST,
 } from '../lookup/lists.ts';
 import { type Quality, readAll, readNewest } from '../lookup/read.ts';
@@ -154,17 +156,19 @@ export function listCommand(): Command {
   });
   const events = createList('events', 'list events of messages', options => eventList(queryOf(options)));
   const keys = createList('keys', 'list flow-control keys, the longest waitlist first', () => KEY_LIST);
+  const runs = createList('runs', 'list workflow runs', options => runList(runQueryOf(options)));
   const schedules = createList(
     'schedules',
     'list the schedules of the service, the last started first',
     () => SCHEDULE_LIST,
   );
   const queues = createList('queues', 'list the queues of the service, the longest first', () => QUEUE_LIST);
-  return commandGroup('list', 'list dead letters, events, flow-control keys, schedules or queues', [
+  return commandGroup('list', 'list dead letters, events, flow-control keys, schedules, queues or workflow runs', [
     dlq,
     events,
     keys,
     schedules,
     queues,
+    runs,
   ]);
 }

@@ -11,9 +11,10 @@ import type { FlowControlFacts } from './flow-control/families.ts';
 import { type FlowControlServices, flowControl } from './flow-control/flow-control.ts';
 import { type QueuesFacts, queues } from './queues/queues.ts';
 import { createRoutes, routesOption } from './routes.ts';
+import { type RunsFacts, type RunsServices, runs } from './runs/runs.ts';
 import { type ScheduleListFacts, type SchedulesServices, scheduleList } from './schedules/schedules.ts';
 
-export const collectors: readonly ConfiguredKind[] = [flowControl, dlq, events, scheduleList, queues];
+export const collectors: readonly ConfiguredKind[] = [flowControl, dlq, events, scheduleList, queues, runs];
 
 const familiesOptions = z.strictObject({
   exclude: z
@@ -30,6 +31,7 @@ export const collectOptions = z.strictObject({
   queues: queues.options.prefault({}),
   account: usageOptions.prefault({}),
   schedules: scheduleList.options.prefault({}),
+  runs: runs.options.prefault({}),
   routes: routesOption,
   families: familiesOptions.prefault({}),
 });
@@ -43,6 +45,7 @@ export interface ShownFacts {
   readonly flow_control?: Visible<FlowControlFacts>;
   readonly schedules?: Visible<ScheduleListFacts>;
   readonly queues?: Visible<QueuesFacts>;
+  readonly runs?: Visible<RunsFacts>;
   readonly account?: Visible<PlanFacts>;
 }
 
@@ -61,7 +64,7 @@ function enabledKinds(collect: CollectOptions) {
 export const collectorTitle = (collector: string): string =>
   dataSources.find(({ name }) => name === collector)?.title ?? collector;
 
-type Services = Omit<DlqServices & EventsServices & FlowControlServices & SchedulesServices, 'routes'>;
+type Services = Omit<DlqServices & EventsServices & FlowControlServices & SchedulesServices & RunsServices, 'routes'>;
 
 export function createCollectors(collect: CollectOptions, services: Services): Collector[] {
   const all = { ...services, routes: createRoutes(collect.routes) };
@@ -112,5 +115,6 @@ export { type FlowControlFacts, flowControlFamilies, type TrackedKey } from './f
 export type { KeyLimits, LimitChange } from './flow-control/limits.ts';
 export { withAbsence } from './optional.ts';
 export type { QueuesFacts } from './queues/queues.ts';
+export type { RunsFacts } from './runs/runs.ts';
 export { isMissing } from './schedules/history.ts';
 export { hasFailed, type ListedSchedule, type ScheduleListFacts } from './schedules/schedules.ts';

@@ -1,7 +1,7 @@
 import { bareAddress } from '../kit/text.ts';
 import { flowStateOf } from '../model/flow-state.ts';
 import type { DeliveryEvent, DlqEntry, FlowControlEntry, ListedRow } from '../model/message.ts';
-import type { ServiceQueue, ServiceSchedule } from '../model/service.ts';
+import type { ServiceQueue, ServiceSchedule, WorkflowRun } from '../model/service.ts';
 import {
   type DlqListQuery,
   type DlqQuery,
@@ -9,10 +9,11 @@ import {
   filterValueError,
   type ListPage,
   type Reader,
+  type RunQuery,
 } from '../upstream/api.ts';
-import { NO_PROOF, type Proof, proveEntries, proveEvents } from './proof.ts';
+import { NO_PROOF, type Proof, proveEntries, proveEvents, proveRuns } from './proof.ts';
 
-export type ListName = 'dlq' | 'events' | 'keys' | 'schedules' | 'queues';
+export type ListName = 'dlq' | 'events' | 'keys' | 'schedules' | 'queues' | 'runs';
 
 type Parameter = Parameters<typeof filterValueError>[0] | 'state';
 
@@ -24,11 +25,12 @@ interface Filter {
 }
 
 const BOTH: readonly ListName[] = ['dlq', 'events'];
+const TIMED: readonly ListName[] = ['dlq', 'events', 'runs'];
 
 /** Filters of the lists, by the names that users enter. */
 export const FILTERS = {
   message: { parameter: 'messageId', lists: BOTH, help: 'message id' },
-  url: { parameter: 'url', lists: BOTH, help: 'destination' },
+  url: { parameter: 'url', lists: TIMED, help: 'destination; of runs: the workflow' },
   topic: { parameter: 'topicName', lists: BOTH, help: 'URL group' },
   schedule: { parameter: 'scheduleId', lists: BOTH, help: 'schedule id' },
   queue: { parameter: 'queueName', lists: BOTH, help: 'queue' },
@@ -36,14 +38,19 @@ export const FILTERS = {
   status: { parameter: 'responseStatus', lists: ['dlq'], help: 'HTTP status of the last attempt; 0: no response' },
   callerIp: { parameter: 'callerIp', lists: ['dlq'], help: 'IP address of the publisher' },
   label: { parameter: 'label', lists: ['dlq'], help: 'label of the message' },
-  state: { parameter: 'state', lists: ['events'], help: 'state of the message, such as FAILED or IN_PROGRESS' },
-  since: { parameter: 'fromDate', lists: BOTH, help: 'earliest time, inclusive' },
-  until: { parameter: 'toDate', lists: BOTH, help: 'latest time, inclusive' },
+  state: {
+    parameter: 'state',
+    lists: ['events', 'runs'],
+    help: 'state of the message, such as FAILED or IN_PROGRESS; of runs: STARTED, SUCCESS, FAILED or CANCELED',
+  },
+  since: { parameter: 'fromDate', lists: TIMED, help: 'earliest time, inclusive' },
+  until: { parameter: 'toDate', lists: TIMED, help: 'latest time, inclusive' },
 } as const satisfies Readonly<Record<string, Filter>>;
 
 export type FilterName = keyof typeof FILTERS;
 
-const STATES = 'CREATED ACTIVE RETRY ERROR IN_PROGRESS DELIVERED FAILED CANCEL_REQUESTED CANCELLED'.split(' ');
+const EVENT_WORDS = 'CREATED ACTIVE RETRY ERROR IN_PROGRESS DELIVERED FAILED CANCEL_REQUESTED CANCELLED'.split(' ');
+const RUN_WORDS = 'STARTED SUCCESS FAILED CANCELED'.split(' ');
 
 /** Returns why a list does not support a filter or its value; undefined if it does. Times are in ms since the Unix epoch. */
 export function filterError(list: ListName, name: FilterName, value: string | number): string | undefined {
@@ -52,7 +59,8 @@ export function filterError(list: ListName, name: FilterName, value: string | nu
   if (parameter === 'url' && !/^https?:\/\//i.test(String(value)))
     return 'must be a complete URL such as https://app.example.com/api/onboarding';
   if (parameter !== 'state') return filterValueError(parameter, value);
-  return STATES.includes(String(value).toUpperCase()) ? undefined : `must be one of ${STATES.join(', ')}`;
+  const states = list === 'runs' ? RUN_WORDS : EVENT_WORDS;
+  return states.includes(String(value).toUpperCase()) ? undefined : `must be one of ${states.join(', ')}`;
 }
 
 /** Converts valid filters to the service's query parameters. */
@@ -147,6 +155,33 @@ export const eventList = (query: EventQuery): List<DeliveryEvent> => ({
     flowControlKey: row.flowControlKey,
     workflowUrl: bareUrl(row.workflowUrl),
     nextDeliveryAt: toIsoTime(row.dueAt),
+  }),
+});
+
+/** Converts valid filters to a query of workflow runs. */
+export const runQueryOf = (filters: Parameters<typeof queryOf>[0]): RunQuery => {
+  const { state, ...query } = queryOf(filters);
+  return { ...query, ...(state !== undefined && { state: state.toLowerCase() as NonNullable<RunQuery['state']> }) };
+};
+
+/** Workflow runs. Their order is not documented. */
+export const runList = (query: RunQuery): List<WorkflowRun> => ({
+  pages: (reader, signal) => reader.runPages(query, signal),
+  createProof: () => proveRuns(query),
+  isWanted: () => true,
+  rank: ({ createdAt = 0 }) => createdAt,
+  id: ({ runId }) => runId,
+  json: ({ failureFunction, ...row }) => ({
+    runId: row.runId,
+    state: row.state,
+    createdAt: toIsoTime(row.createdAt),
+    completedAt: toIsoTime(row.completedAt),
+    url: bareUrl(row.url),
+    dlqId: row.dlqId,
+    flowControlKey: row.flowControlKey,
+    labels: row.labels,
+    callbackState: failureFunction?.state,
+    nextDeliveryAt: toIsoTime(failureFunction?.nextDeliveryAt),
   }),
 });
 

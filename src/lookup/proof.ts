@@ -1,4 +1,5 @@
 import type { DeliveryEvent, EventState } from '../model/message.ts';
+import type { WorkflowRun } from '../model/service.ts';
 import {
   createFilterProof,
   createReportedFields,
@@ -7,6 +8,7 @@ import {
   type Filterable,
   FilterContradiction,
   type ListPage,
+  type RunQuery,
 } from '../upstream/api.ts';
 
 /** Compares the rows of a list with the filters that the service was asked to apply. */
@@ -49,18 +51,22 @@ const asEntry = ({ messageId, url, topic, schedule, queue, time }: DeliveryEvent
   enteredAt: time,
 });
 
-export function proveEvents({ state: wanted, ...match }: EventQuery): Proof<DeliveryEvent> {
-  const proof = proveEntries(match as DlqQuery);
+/** Compares states, and passes the other fields of the rows to `proof`. */
+function proveStates<Row extends { readonly state: string }>(
+  proof: Proof<Filterable>,
+  toEntry: (row: Row) => Filterable,
+  isWanted: ((state: Row['state']) => boolean) | undefined,
+): Proof<Row> {
   let unknown = 0;
   return {
     add({ rows, rejected }) {
-      proof.add({ rows: rows.map(asEntry), rejected });
-      if (wanted === undefined) return;
+      proof.add({ rows: rows.map(toEntry), rejected });
+      if (isWanted === undefined) return;
       unknown += rejected;
       let others = 0;
       for (const { state } of rows) {
         if (state === 'unknown') unknown += 1;
-        else if (!isInState(state, wanted)) others += 1;
+        else if (!isWanted(state)) others += 1;
       }
       if (others === 0) return;
       const count = `${others} of ${rows.length} rows do not match`;
@@ -69,3 +75,18 @@ export function proveEvents({ state: wanted, ...match }: EventQuery): Proof<Deli
     isProven: () => unknown === 0 && proof.isProven(),
   };
 }
+
+export const proveEvents = ({ state: wanted, ...match }: EventQuery): Proof<DeliveryEvent> =>
+  proveStates(
+    proveEntries(match as DlqQuery),
+    asEntry,
+    wanted === undefined ? undefined : state => isInState(state, wanted),
+  );
+
+/** The interface does not say which time of a run the dates filter: that of its creation or of its end may match. */
+export const proveRuns = ({ state: wanted, runs: _, ...match }: RunQuery): Proof<WorkflowRun> =>
+  proveStates(
+    proveEntries(match),
+    ({ url, createdAt, completedAt }) => ({ url, createdAt, enteredAt: completedAt }),
+    wanted === undefined ? undefined : state => state === wanted,
+  );

@@ -48,6 +48,7 @@ export const CHECK_KINDS = [
   'account_suspended',
   'plan_changed',
   'dlq_size_differs',
+  'run_stuck',
   'breaker_open',
   'auto_cancel_paused',
   'auto_cancel_failed',

@@ -8,7 +8,7 @@ import {
   type ShownFacts,
 } from '../collectors/index.ts';
 import type { ServiceTime } from '../collectors/service-time.ts';
-import { pathAddress } from '../kit/text.ts';
+import { bareAddress, pathAddress } from '../kit/text.ts';
 import type { Source } from '../metrics/family.ts';
 import type { Objectives } from '../metrics/objectives.ts';
 import type { AccountMeter } from '../metrics/own.ts';
@@ -61,6 +61,20 @@ const scheduleView = ({ listed, ...schedule }: Schedule): AccountView['schedules
   missed: schedule.missed,
   late: schedule.late,
 });
+
+function runsView({ shown }: CheckInput): AccountView['runs'] {
+  const facts = shown.runs?.now;
+  if (!facts) return null;
+  const { olderThan, count, hasMore, oldest } = facts;
+  return {
+    olderThanSeconds: olderThan / 1000,
+    count: orNull(count),
+    hasMore,
+    oldest: oldest
+      ? { runId: oldest.runId, url: orNull(oldest.url && bareAddress(oldest.url)), createdAt: iso(oldest.createdAt) }
+      : null,
+  };
+}
 
 /** Maximum number of listed queues. */
 const MAX_QUEUES = 100;
@@ -218,6 +232,7 @@ export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: 
       .slice(0, MAX_SCHEDULES)
       .map(scheduleView),
     usage: usageView(facts),
+    runs: runsView(facts),
     calls: callsView(account, settings.budget.requestsPerDay),
   };
 }

@@ -114,7 +114,7 @@ describe.each(dataSources.map(({ name, families }) => [name, families] as const)
     for (const { name } of Object.values(families)) {
       expect(name).toMatch(
         new RegExp(
-          `^delivery_(${kind}(_|$)|events?_|messages?_|attempt|oldest_in_flight|schedule_|failure_callbacks_|parallelism_|queue_|series_dropped)`,
+          `^delivery_(${kind}(_|$)|events?_|messages?_|attempt|oldest_in_flight|schedule_|failure_callbacks_|parallelism_|workflow_|queue_|series_dropped)`,
         ),
       );
     }

@@ -90,7 +90,7 @@ describe('list', () => {
     ['list dlq --since yesterday', 'error: --since must be a time such as 2026-11-22T06:00:00Z, or a duration'],
     ['list dlq --limit x', 'error: --limit must be a number from 1 to 1000000\n'],
     ['report --format html', 'error: --format must be one of text, markdown, json\n'],
-    ['list', 'error: name a command: dlq, events, keys, schedules\n\nUsage: '],
+    ['list', 'error: name a command: dlq, events, keys, schedules, queues, runs\n\nUsage: '],
     ['list dlq --account other', 'has no account other'],
     ['message a/b', 'the message id must be'],
   ])('the program rejects `%s` as a usage error', async (command, message) => {

@@ -105,6 +105,7 @@ it('plan reports accounts that it cannot measure, sends only one request with a 
     events: { enabled: false },
     schedules: { enabled: false },
     queues: { enabled: false },
+    runs: { enabled: false },
   };
   const { code, stdout, stderr } = await runCli(['plan', '--config', configFile({ accounts, collect })], {
     DELIVERY_TOKEN: emulator.token,

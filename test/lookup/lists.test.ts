@@ -1,5 +1,14 @@
 import { expect, it } from 'vitest';
-import { dlqList, eventList, FILTERS, filterError, KEY_LIST, queryOf } from '../../src/lookup/lists.ts';
+import {
+  dlqList,
+  eventList,
+  FILTERS,
+  filterError,
+  KEY_LIST,
+  queryOf,
+  runList,
+  runQueryOf,
+} from '../../src/lookup/lists.ts';
 import type { DlqEntry } from '../../src/model/message.ts';
 import { DLQ_FILTERS } from '../../src/upstream/api.ts';
 
@@ -75,6 +84,50 @@ it('eventList and KEY_LIST convert their rows to JSON without secrets', () => {
   });
 });
 
+it('runList converts a run to JSON without secrets, and runQueryOf converts filters', () => {
+  const run = {
+    runId: 'wfr_1',
+    url: 'https://user:secret@app.example.com/api/onboard?token=secret',
+    state: 'failed',
+    createdAt: 0,
+    labels: [],
+    failureFunction: { state: 'in_progress', nextDeliveryAt: 60_000, messageId: 'msg_cb' },
+  } as const;
+  expect(jsonOf(runList({}).json(run))).toEqual({
+    runId: 'wfr_1',
+    state: 'failed',
+    createdAt: '1970-01-01T00:00:00.000Z',
+    url: 'https://app.example.com/api/onboard?…',
+    labels: [],
+    callbackState: 'in_progress',
+    nextDeliveryAt: '1970-01-01T00:01:00.000Z',
+  });
+  expect(runQueryOf({ state: 'Started', url: 'https://a.example/x', until: 1000 })).toEqual({
+    state: 'started',
+    url: 'https://a.example/x',
+    toDate: 1000,
+  });
+});
+
+it.each([
+  ['matches', { state: 'started', toDate: 1000 }, [{ state: 'started', createdAt: 999 }], true],
+  ['was completed before the date', { toDate: 1000 }, [{ state: 'success', createdAt: 1001, completedAt: 1000 }], true],
+  ['has another state', { state: 'started' }, [{ state: 'failed' }], 'the service ignores the parameter state'],
+  ['has an unknown state', { state: 'started' }, [{ state: 'unknown' }], false],
+  ['is later', { toDate: 1000 }, [{ state: 'started', createdAt: 1001 }], 'the service ignores the parameter toDate'],
+  ['has no time', { toDate: 1000 }, [{ state: 'started' }], false],
+  ['has another URL', { url: 'https://a/' }, [{ state: 'started', url: 'https://b/' }], 'ignores the parameter url'],
+] as const)('the proof of a list of runs is right if a run %s', (_, query, rows, result) => {
+  const proof = runList(query).createProof();
+  const runs = rows.map(row => ({ runId: 'wfr_1', labels: [], ...row }));
+  const add = () => proof.add({ rows: runs, rejected: 0 });
+  if (typeof result === 'string') expect(add).toThrow(result);
+  else {
+    add();
+    expect(proof.isProven()).toBe(result);
+  }
+});
+
 it('isWanted accepts only dead letters of the requested kind', () => {
   const list = dlqList({}, { of: ({ queue }) => String(queue), only: 'payments' });
   expect([list.isWanted(ENTRY), list.isWanted({ ...ENTRY, queue: 'other' })]).toEqual([true, false]);
@@ -98,6 +151,9 @@ it.each([
   ['keys', 'queue', 'q', 'is a filter of dlq and events'],
   ['dlq', 'status', 'five', 'must be an HTTP status code, 100 to 999, or 0 for no response'],
   ['events', 'state', 'dead', expect.stringContaining('must be one of CREATED, ')],
+  ['runs', 'state', 'in_progress', 'must be one of STARTED, SUCCESS, FAILED, CANCELED'],
+  ['runs', 'state', 'started', undefined],
+  ['runs', 'message', 'm', 'is a filter of dlq and events'],
   ['events', 'state', 'FAILED', undefined],
   ['events', 'state', 'failed', undefined],
   ['dlq', 'url', 'a.example/x', 'must be a complete URL such as https://app.example.com/api/onboarding'],

@@ -55,7 +55,7 @@ it('names and labels of families are valid', () => {
 it('the name prefix of each family shows which module owns it', () => {
   const ofCollectors = collectors.map(({ name }) => `${name}_`).join('|');
   const prefixes = new RegExp(
-    `^(delivery_(up$|collector_|${ofCollectors}|event|message|attempt|oldest_in_flight_|objective_|parallelism_|queue_|on_time_|schedules?(_|$)|failure_callbacks_|account_|auto_cancel_|problem$|watch_)|process_|nodejs_)`,
+    `^(delivery_(up$|collector_|${ofCollectors}|event|message|attempt|oldest_in_flight_|objective_|parallelism_|workflow_|queue_|on_time_|schedules?(_|$)|failure_callbacks_|account_|auto_cancel_|problem$|watch_)|process_|nodejs_)`,
   );
   const others = [...families.keys()].filter(name => !prefixes.test(name));
   expect(others.sort()).toEqual([

@@ -125,6 +125,7 @@ store: { path: /nowhere/store.db }
 collect:
   flowControl: { every: 8m, watch: ${watch}, watchEvery: 3m }
   dlq: { every: 3m, rescanEvery: 4m, filters: [{ name: errors, match: { responseStatus: 500 } }] }
+  runs: { enabled: false }
   events: { every: 4m, window: 10m, overlap: 60s, lateSweep: ${lateSweep} }
 alerts:
   enabled: true

@@ -5,6 +5,7 @@ import type {
   KeyLimits,
   ListedSchedule,
   PlanFacts,
+  RunsFacts,
   ScheduleFacts,
   ScheduleListFacts,
   SelectionFacts,
@@ -184,7 +185,7 @@ export function calmAccount() {
   const meter: AccountMeter = createAccountMeter({
     requests: [],
     bytes: [],
-    collectors: ['schedules', 'flow_control', 'dlq', 'events'],
+    collectors: ['schedules', 'flow_control', 'dlq', 'events', 'runs'],
   });
   return {
     now: NOON,
@@ -196,6 +197,7 @@ export function calmAccount() {
       flow_control: collector('flow_control', round('list', 15)),
       dlq: collector('dlq', round('new', 30), round('full', 600)),
       events: collector('events', round('tail', 15), round('sweep', 300)),
+      runs: collector('runs', round('runs', 900)),
       queues: collector('queues', round('queues', 300)),
       account: collector('account', round('record', 15), round('usage', 1800)),
     },
@@ -205,6 +207,7 @@ export function calmAccount() {
     events,
     scheduleList,
     keys,
+    runs: { olderThan: 3_600_000, count: 0, hasMore: false, oldest: undefined } as RunsFacts,
     limits: new Map<string, KeyLimits>(),
     parallelism,
     queue,
@@ -223,7 +226,7 @@ export function checkedAccountOf(
   account: CalmAccount,
   { autoCancel, recent }: Pick<CheckedAccount, 'autoCancel' | 'recent'>,
 ): CheckedAccount {
-  const { collectors, dlq, events, scheduleList, keys, limits, parallelism, queue, plan, ...rest } = account;
+  const { collectors, dlq, events, scheduleList, keys, runs, limits, parallelism, queue, plan, ...rest } = account;
   const all = Object.values(collectors);
   const visible = <F>(name: keyof typeof collectors, facts: F) => {
     const { withdrawn, rounds } = collectors[name] ?? { withdrawn: true, rounds: [] };
@@ -246,6 +249,7 @@ export function checkedAccountOf(
         parallelism,
       }),
       queues: visible('queues', { shown: [queue], beyondCap: 0, beyondCapLag: 0 }),
+      runs: visible<RunsFacts>('runs', runs),
       account: visible<PlanFacts>('account', plan),
     },
     autoCancel,

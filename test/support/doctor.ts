@@ -66,6 +66,7 @@ export const answers = (change: (path: string, response: ServerResponse) => bool
     else if (path === '/v2/events') json(response, { events: [], cursor: null });
     else if (path === '/v2/flowControl') json(response, [{ flowControlKey: 'k', waitListSize: 1 }]);
     else if (path === '/v2/schedules' || path === '/v2/queues') json(response, []);
+    else if (path === '/v2/workflows/logs') json(response, { runs: [] });
     else if (path === '/v2/flowControl/k') json(response, { flowControlKey: 'k', waitListSize: 1 });
     else json(response, {}, 404);
   });

@@ -99,22 +99,13 @@ const readSchedules = (reader: Reader, signal: AbortSignal) =>
 const readQueues = (reader: Reader, signal: AbortSignal) =>
   unpagedResult(take => reader.queues(signal, take), 'queues');
 
+const readRuns = (reader: Reader, signal: AbortSignal) => firstPage(reader.runPages({}, signal), 'runs');
+
 interface ListRead {
   readonly name: string;
-  readonly section: 'dlq' | 'events' | 'flowControl' | 'schedules' | 'queues';
-  /** Probes that must succeed first. Default: the connection. */
-  readonly needs?: readonly string[];
+  readonly section: 'dlq' | 'events' | 'flowControl' | 'schedules' | 'queues' | 'runs';
   read(reader: Reader, signal: AbortSignal): Promise<Diagnosis>;
 }
-
-/** Accepts a 404, which shows that the service lacks the list: the probe of the token has had a response for another one. */
-const optionally =
-  (read: ListRead['read']): ListRead['read'] =>
-  (reader, signal) =>
-    read(reader, signal).catch(error => {
-      if (isMissingPath(error)) return skip('the service has no such list');
-      throw error;
-    });
 
 /** Checks a token with which a list is read. A service that forbids the read accepts the token. */
 async function checkToken(setting: AccountSettings['token'], reading: Promise<unknown>): Promise<Diagnosis> {
@@ -135,8 +126,11 @@ function listProbes({ token, collect }: AccountSettings, reader: Reader, deps: P
     { name: 'dlq', section: 'dlq', read: readDlq },
     { name: 'events', section: 'events', read: readEvents },
     { name: 'flow control', section: 'flowControl', read: readKeys },
-    { name: 'schedules', section: 'schedules', read: optionally(readSchedules), needs: ['token'] },
-    { name: 'queues', section: 'queues', read: optionally(readQueues), needs: ['token'] },
+  ];
+  const optional: readonly ListRead[] = [
+    { name: 'schedules', section: 'schedules', read: readSchedules },
+    { name: 'queues', section: 'queues', read: readQueues },
+    { name: 'workflow runs', section: 'runs', read: readRuns },
   ];
   // The configuration enables at least one list.
   const first = lists.find(({ section }) => collect[section].enabled) ?? (lists[0] as ListRead);
@@ -147,9 +141,21 @@ function listProbes({ token, collect }: AccountSettings, reader: Reader, deps: P
   const probes = lists.map((list): Probe => {
     const skipped = skip(`collect.${list.section}.enabled is false`);
     const read = (signal: AbortSignal) => (list === first ? readFirst(signal) : list.read(reader, signal));
-    return { name: list.name, needs: list.needs ?? needs, run: collect[list.section].enabled ? read : () => skipped };
+    return { name: list.name, needs, run: collect[list.section].enabled ? read : () => skipped };
   });
-  return [{ name: 'token', needs, run: signal => checkToken(token, readFirst(signal)) }, ...probes];
+  const optionalProbes = optional.map(({ name, section, read }): Probe => {
+    const skipped = skip(`collect.${section}.enabled is false`);
+    // A 404 shows that the service lacks the list only if another one is readable.
+    const run = async (signal: AbortSignal) => {
+      await readFirst(signal);
+      return read(reader, signal).catch(error => {
+        if (isMissingPath(error)) return skip('the service has no such list');
+        throw error;
+      });
+    };
+    return { name, needs: ['token'], run: collect[section].enabled ? run : () => skipped };
+  });
+  return [{ name: 'token', needs, run: signal => checkToken(token, readFirst(signal)) }, ...probes, ...optionalProbes];
 }
 
 /** Returns the handler of errors that show that the service does not support a request. */

@@ -83,6 +83,17 @@ const COLUMNS: Readonly<Record<ListName, readonly Column[]>> = {
     column('topic'),
     column('error'),
     column('queue'),
+  ],
+  runs: [
+    column('created (UTC)', 'createdAt'),
+    column('state'),
+    column('run', 'runId'),
+    DESTINATION,
+    column('completed (UTC)', 'completedAt'),
+    column('callback', 'callbackState'),
+    column('next delivery (UTC)', 'nextDeliveryAt'),
+    column('dlq id', 'dlqId'),
+    column('key', 'flowControlKey'),
     column('labels'),
   ],
 };

@@ -8,6 +8,7 @@ import { MESSAGES } from './messages.ts';
 import { PLAN } from './plan.ts';
 import { QUEUES } from './queues.ts';
 import { READING } from './reading.ts';
+import { RUNS } from './runs.ts';
 import { SCHEDULES } from './schedules.ts';
 
 export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
@@ -19,6 +20,7 @@ export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
   ...QUEUES,
   ...SCHEDULES,
   ...PLAN,
+  ...RUNS,
   ...AUTO_CANCEL,
 ];
 

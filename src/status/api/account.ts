@@ -225,6 +225,20 @@ export const AccountView = z.object({
       deadLetters: Maybe(Num),
     }),
   ).describe('Usage of the plan according to the management API; null if it is not read.'),
+  runs: Maybe(
+    z.object({
+      olderThanSeconds: Seconds,
+      count: Maybe(Num).describe('Runs in progress that are older. There are more if `hasMore`; null if unknown.'),
+      hasMore: z.boolean(),
+      oldest: Maybe(
+        z.object({
+          runId: z.string(),
+          url: Maybe(z.string()).describe('Without query, fragment, user and password.'),
+          createdAt: Time,
+        }),
+      ),
+    }),
+  ).describe('Workflow runs in progress for long. Null if the service does not list runs, or they have not been read.'),
   calls: z.object({
     requests: z.array(z.object({ endpoint: z.string(), outcome: z.string(), count: Num })),
     bytes: Num,

@@ -16,7 +16,7 @@ import {
   STATE_WORDS,
   verdict,
 } from './problems.ts';
-import { callsSection, rounds, schedules } from './rounds.ts';
+import { callsSection, rounds, schedules, workflowRuns } from './rounds.ts';
 
 const PLACES = {
   'dead-letters': 'Dead letters',
@@ -53,7 +53,7 @@ ${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth kn
 ${alertLists('Alerts', view, context)}
 </section>
 <div class="places"><nav aria-label="On this page">${links}</nav>${chartRange()}</div>
-${deadLettersSection(view, context)}${eventsSection(view, context)}${flowControlSection(view, context)}${queuesSection(view, context)}${schedules(view)}${rounds(view, context)}${callsSection(view)}`;
+${deadLettersSection(view, context)}${eventsSection(view, context)}${flowControlSection(view, context)}${queuesSection(view, context)}${schedules(view)}${workflowRuns(view)}${rounds(view, context)}${callsSection(view)}`;
   const whole = charted(account, context, body);
   return layout({ title: account, context, nav: 'overview', body: whole, uses: CHART_ASSETS });
 }

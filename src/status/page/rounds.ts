@@ -5,6 +5,7 @@ import { nextStep, type Round } from './data-state.ts';
 import { ago, at, bytes, count, lasting, serviceNowOf } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
+import { named } from './problems.ts';
 import { type Column, name, section, shareBar, table, tile, tilePanel } from './tile.ts';
 
 /** Titles by collector and round. */
@@ -17,6 +18,7 @@ export const ROUND_TITLES: Readonly<Record<string, string>> = {
   'flow_control watch': 'Flow control: watched keys',
   'schedules schedules': 'Schedules',
   'queues queues': 'Queues',
+  'runs runs': 'Workflow runs in progress for long',
   'account record': 'Record of the account',
   'account usage': 'Usage of the account',
 };
@@ -113,6 +115,23 @@ export function schedules(view: AccountView): Html {
   const none = html`<p class="soft">None is configured (<code>schedules</code>), and ${list}.</p>`;
   const caption = 'Last times, and missed or late starts since the first start';
   return section('schedules', 'Schedules', table(caption, columns, view.schedules, { none }));
+}
+
+export function workflowRuns(view: AccountView): Html | false {
+  if (view.runs === null) return false;
+  const { count: number, hasMore, olderThanSeconds, oldest } = view.runs;
+  const atLeast = hasMore && number !== null && html`<span class="soft">at least </span>`;
+  const longest = (run: NonNullable<typeof oldest>) =>
+    tile(
+      'Oldest of them',
+      ago(run.createdAt, serviceNowOf(view)),
+      html`${named(run.runId)}${run.url !== null && html` of ${named(run.url)}`}`,
+    );
+  const body = tilePanel(
+    tile('In progress for long', html`${atLeast}${count(number)}`, html`for more than ${lasting(olderThanSeconds)}`),
+    oldest !== null && longest(oldest),
+  );
+  return section('runs', 'Workflow runs', body);
 }
 
 const LOOKS = { ok: 'calm', rate_limited: 'odd', server: 'bad', network: 'muted', timeout: 'whole' } as const;

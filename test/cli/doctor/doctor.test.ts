@@ -51,9 +51,10 @@ it('doctor prints an ok line for each check of a healthy service', async () => {
     'flow control': 'ok',
     schedules: 'ok',
     queues: 'ok',
+    'workflow runs': 'ok',
     'flow control key': 'ok',
   });
-  expect(all.slice(-9)).toEqual([
+  expect(all.slice(-10)).toEqual([
     `ok a connection: ${service.url}`,
     "ok a clock: agrees with the service's",
     'ok a token: the service accepts the token in the environment variable DELIVERY_TOKEN',
@@ -62,6 +63,7 @@ it('doctor prints an ok line for each check of a healthy service', async () => {
     'ok a flow control: 1 keys',
     'ok a schedules: 0 schedules',
     'ok a queues: 0 queues',
+    'ok a workflow runs: 0 runs',
     'ok a flow control key: /v2/flowControl/{flowControlKey}',
   ]);
   // The doctor reads the service's clock without sending the token, then reads each list once. It sends nothing else.
@@ -74,6 +76,7 @@ it('doctor prints an ok line for each check of a healthy service', async () => {
     'GET /v2/flowControl/k',
     'GET /v2/queues',
     'GET /v2/schedules',
+    'GET /v2/workflows/logs',
   ];
   expect(reads.sort()).toEqual(lists);
   expect(service.headers[0]?.authorization).toBe(undefined);
@@ -128,12 +131,13 @@ it('doctor reports a rejected token once and skips the lists', async () => {
   expect(of('token')).toEqual([
     'fail a token: the service rejects the token in the environment variable DELIVERY_TOKEN → replace the token: docs/tokens.md',
   ]);
-  expect(all.slice(-6)).toEqual([
+  expect(all.slice(-7)).toEqual([
     'skip a dlq: needs token',
     'skip a events: needs token',
     'skip a flow control: needs token',
     'skip a schedules: needs token',
     'skip a queues: needs token',
+    'skip a workflow runs: needs token',
     'skip a flow control key: needs token',
   ]);
 });
@@ -191,6 +195,18 @@ it.each(['', 'not found: /v2/dlq', '404 page not found', 'flow control is not av
     expect(statuses.events).toBe('ok');
   },
 );
+
+it.each([
+  [404, '', 'skip a workflow runs: the service has no such list'],
+  [404, 'wrong region', expect.stringMatching(/^fail a workflow runs: .*status 404: wrong region → the token belongs/)],
+  [500, '', expect.stringMatching(/^fail a workflow runs: .*status 500/)],
+])('doctor reports an optional list with status %d and the text %j', async (status, error, line) => {
+  const service = await answers((path, response) => {
+    if (path === '/v2/workflows/logs') json(response, { error }, status);
+    return path === '/v2/workflows/logs';
+  });
+  expect((await diagnose(configFile(service))).of('workflow runs')).toEqual([line]);
+});
 
 it('doctor continues after a failed list, and reports unreadable rows', async () => {
   const service = await answers((path, response) => {

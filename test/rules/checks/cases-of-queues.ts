@@ -1,3 +1,4 @@
+import type { RunsFacts } from '../../../src/collectors/index.ts';
 import { type CalmAccount, NOON } from '../../support/calm-account.ts';
 import {
   ago,
@@ -13,6 +14,11 @@ import {
   schedule,
   waitlist,
 } from './check-scene.ts';
+
+const stuckRuns = (count: number, hasMore: boolean, url?: string): RunsFacts => {
+  const oldest = { runId: 'wfr_123', url, state: 'started', createdAt: ago(168), labels: [] } as const;
+  return { olderThan: 60 * MINUTE, count, hasMore, oldest };
+};
 
 /** Cases about dead letters, waitlists, schedules and auto-cancel. */
 export const QUEUES: readonly Case[] = [
@@ -613,6 +619,28 @@ export const QUEUES: readonly Case[] = [
       'warning schedule_gone (old) 60 min: Schedule old: the service no longer lists it since 11:00:00 UTC.',
       'info schedule_gone (young) 60 min: Schedule young: the service no longer lists it since 11:00:00 UTC.',
     ],
+  ],
+  [
+    'workflow runs that do not end',
+    {
+      change: account =>
+        Object.assign(account, { runs: stuckRuns(3, true, 'https://app.example.com/api/onboard?token=secret') }),
+    },
+    [
+      'warning run_stuck 108 min: At least 3 workflow runs have been in progress for more than 1 h, the oldest since 09:12:00 UTC: https://app.example.com/api/onboard?…, run wfr_123.',
+    ],
+  ],
+  [
+    'a single workflow run without a URL that does not end',
+    { change: account => Object.assign(account, { runs: stuckRuns(1, false) }) },
+    [
+      'warning run_stuck 108 min: 1 workflow run has been in progress for more than 1 h, since 09:12:00 UTC: run wfr_123.',
+    ],
+  ],
+  [
+    'no problem if the number of workflow runs is unknown',
+    { change: account => Object.assign(account, { runs: { ...account.runs, count: undefined, hasMore: true } }) },
+    [],
   ],
   [
     'suspended auto-cancel',

@@ -60,7 +60,7 @@ function usualSeries(): ReadonlyMap<string, number> {
     ...Object.entries(tally.events).map(
       ([state, value]) => [seriesName('delivery_events_total', { state }), value] as const,
     ),
-    ...['schedules', 'flow_control', 'dlq', 'events'].flatMap(collector =>
+    ...['schedules', 'flow_control', 'dlq', 'events', 'runs'].flatMap(collector =>
       ['delivery_rows_rejected_total', 'delivery_lists_missing_total'].map(
         name => [seriesName(name, { collector }), 0] as const,
       ),
