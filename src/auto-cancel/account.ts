@@ -98,7 +98,7 @@ export interface AutoCancelDeps extends Omit<ContextsDeps, 'journal'> {
   readonly store: Store;
   /** Reader for look-ups and read-backs. */
   readonly reader: Reader;
-  /** Reader for the final check before a cancel. */
+  /** Reader for the final check and the look-up of the next delivery before a cancel. */
   readonly lastReader: Reader;
   /** Undefined if no rule may act. */
   readonly writer: Writer | undefined;

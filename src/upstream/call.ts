@@ -18,7 +18,7 @@ export const ENDPOINTS = [
 export type Endpoint = (typeof ENDPOINTS)[number];
 
 /**
- * Priorities when an account's budget is short, highest first. `action`: a cancel and the final check before it, which alone
+ * Priorities when an account's budget is short, highest first. `action`: a cancel and the checks right before it, which alone
  * may use the daily reserve. `look`: all other requests of auto-cancel. `browser`: look-ups through the API and the pages; the
  * agent limits them and runs them as `background`.
  */

@@ -108,7 +108,15 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       ],
     },
   },
-  'stuck-run': { minutes: 5, problems: {} },
+  'stuck-run': {
+    minutes: 5,
+    problems: {
+      'warning run_stuck': [
+        1,
+        /^(At least )?\d+ workflow runs? (has|have) been in progress for more than 1 h, (the oldest )?since .* UTC: https:\/\/app\.example\.com\/api\/workflows\/\w+, run wfr_\w+\.$/,
+      ],
+    },
+  },
   'quota-nearly-used': { minutes: 5, problems: {} },
   'limit-overwritten': {
     minutes: 15,
