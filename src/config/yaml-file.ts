@@ -44,101 +44,47 @@ export function writeYaml(value: object): string {
   return document.toString({ lineWidth: 0 }).replace(ESCAPED, escaped);
 }
 
-interface YamlError {
-  readonly at: number;
-  readonly message: string;
-}
-
-const QUOTES = 'text that begins with { [ ] } , # & * ! | > \' " % @ or ` goes in quotes';
+const QUOTES = 'is not expected here: text that begins with { [ ] } , # & * ! | > \' " % @ or ` goes in quotes';
 const COLUMN = 'starts in the wrong column: all keys of a section, and all items of a list, start in the same column';
+const KEY = 'must be a key: a name, a colon and a space';
 
-/** Returns start and indentation of a line, and the next line that is not blank. */
-function lineAt(text: string, offset: number) {
-  const start = text.lastIndexOf('\n', offset - 1) + 1;
-  const indent = /^ */.exec(text.slice(start))?.[0].length ?? 0;
-  const end = text.indexOf('\n', offset);
-  const next = end === -1 ? null : /^(?:[ \t]*\n)*( *)\S/.exec(text.slice(end + 1));
-  const nextStart = next ? end + 1 + next[0].length - 1 : undefined;
-  return {
-    start,
-    indent,
-    next: next && nextStart !== undefined ? { at: nextStart, indent: (next[1] ?? '').length } : undefined,
-  };
-}
+/** Explanations by the parser's code. The parser's own messages may quote a secret. */
+const MESSAGES: Readonly<Record<string, string>> = {
+  BLOCK_AS_IMPLICIT_KEY:
+    'must be one value: put text that contains a colon and a space in quotes; a key in the next line starts in the column of this key',
+  MULTILINE_IMPLICIT_KEY: `${KEY}; all keys of a section, and all items of a list, start in the same column`,
+  BAD_INDENT: COLUMN,
+  BLOCK_IN_FLOW: 'must have a comma between items in { } or [ ]; put text that contains a colon and a space in quotes',
+  TAB_AS_INDENT: 'must be indented with spaces, not tabs',
+  DUPLICATE_KEY: 'duplicate key',
+  BAD_SCALAR_START: QUOTES,
+  UNEXPECTED_TOKEN: QUOTES,
+  TAG_RESOLVE_FAILED: 'tags are not allowed; put text that begins with ! in quotes',
+  MULTIPLE_DOCS: 'must be one document: --- starts another',
+  BAD_DQ_ESCAPE: 'must be an escape such as \\n: in double quotes \\ starts one, in single quotes it does not',
+  NON_STRING_KEY: 'must be text as a key',
+};
 
-/** Explains why a key continues on the next line: wrong indentation or a missing colon. */
-function explainMultilineKey(text: string, at: number): YamlError {
-  const { indent, next } = lineAt(text, at);
-  if (next && next.indent > indent) {
-    return {
-      at: next.at,
-      message: `is indented by ${next.indent}, deeper than the line above, which already has a value; all keys of a section start in the same column`,
-    };
-  }
-  return { at, message: 'must be a key: a name, a colon and a space' };
-}
+/** Explanations of a missing character by a word in the parser's message. */
+const MISSING: readonly (readonly [word: string, message: string])[] = [
+  ['quote', 'must end with the same quote that it starts with'],
+  ['Sequence item', `${COLUMN}; a list item starts with "- "`],
+  ['map values', KEY],
+  ['', 'must have a comma between items in { } or [ ], and a colon and a space after a key'],
+];
 
-/** Explains a parser error by its kind. The parser's message may quote a secret. */
-function explainYamlError(
-  code: string,
-  parserMessage: string,
-  text: string,
-  range: readonly [number, number],
-): YamlError {
-  const [at] = range;
-  const explain = (message: string): YamlError => ({ at, message });
-  const isMultiline = text.slice(...range).includes('\n');
+/** Explains a parser error at an offset. */
+function explanationOf(code: string, parserMessage: string, text: string, at: number): { at: number; message: string } {
   // The parser reads the braces of `${NAME}` as a nested collection.
   const [, variable] = /^\$\{([A-Za-z_]\w*)/.exec(text.slice(at - 1)) ?? [];
   if (variable !== undefined) {
-    return {
-      at: at - 1,
-      message: `variables are not expanded here; write a secret as { env: ${variable} }, anything else as the value itself`,
-    };
+    const message = `variables are not expanded here; write a secret as { env: ${variable} }, anything else as the value itself`;
+    return { at: at - 1, message };
   }
-  switch (code) {
-    case 'BLOCK_AS_IMPLICIT_KEY': {
-      const { indent, start, next } = lineAt(text, at);
-      const isAlone = !/:\s.*:(\s|$)/.test(text.slice(start, text.indexOf('\n', at) >>> 0));
-      if (isAlone && next && next.indent > indent) return explainMultilineKey(text, at);
-      return explain('must be one value: put text that contains a colon and a space in quotes');
-    }
-    case 'MULTILINE_IMPLICIT_KEY':
-      return isMultiline || !text.slice(at).startsWith('-') ? explainMultilineKey(text, at) : explain(COLUMN);
-    case 'MISSING_CHAR':
-      if (parserMessage.includes('quote')) return explain('must end with the same quote that it starts with');
-      if (parserMessage.includes('Sequence item')) {
-        const { indent } = lineAt(text, at);
-        return explain(
-          `is indented by ${indent}, which matches no line above: a list item starts with "- ", and its keys start in the same column`,
-        );
-      }
-      if (parserMessage.includes('map values')) return explain('must be a key: a name, a colon and a space');
-      return explain('must have a comma between items in { } or [ ], and a colon and a space after a key');
-    case 'BAD_INDENT':
-      return explain(parserMessage.startsWith('Flow') ? 'a { or [ opened above is not closed' : COLUMN);
-    case 'BLOCK_IN_FLOW':
-      return explain(
-        'must have a comma between items in { } or [ ]; put text that contains a colon and a space in quotes',
-      );
-    case 'TAB_AS_INDENT':
-      return explain('must be indented with spaces, not tabs');
-    case 'DUPLICATE_KEY':
-      return explain('duplicate key');
-    case 'BAD_SCALAR_START':
-    case 'UNEXPECTED_TOKEN':
-      return explain(`is not expected here: ${QUOTES}`);
-    case 'TAG_RESOLVE_FAILED':
-      return explain('tags are not allowed; put text that begins with ! in quotes');
-    case 'MULTIPLE_DOCS':
-      return explain('must be one document: --- starts another');
-    case 'BAD_DQ_ESCAPE':
-      return explain('must be an escape such as \\n: in double quotes \\ starts one, in single quotes it does not');
-    case 'NON_STRING_KEY':
-      return explain('must be text as a key');
-    default:
-      return explain(`not valid YAML here: ${code.toLowerCase().replaceAll('_', ' ')}`);
-  }
+  const [, missing] = MISSING.find(([word]) => code === 'MISSING_CHAR' && parserMessage.includes(word)) ?? [];
+  const isOpen = code === 'BAD_INDENT' && parserMessage.startsWith('Flow');
+  const known = isOpen ? 'a { or [ opened above is not closed' : (missing ?? MESSAGES[code]);
+  return { at, message: known ?? `not valid YAML here: ${code.toLowerCase().replaceAll('_', ' ')}` };
 }
 
 /** Errors after which the rest of the file is reliable. */
@@ -188,7 +134,7 @@ export function readYaml(text: string, file: string): YamlFile {
     if (pos[0] >= brokenAt) continue;
     // The parser reports a missing closing quote at the end of the file, not where the string starts.
     const start = message.includes('closing') ? openQuote(document, pos[0]) : pos[0];
-    const explained = explainYamlError(code, message, text, [start, pos[1]]);
+    const explained = explanationOf(code, message, text, start);
     addError(explained.at, explained.message);
     if (!HARMLESS.includes(code)) brokenAt = Math.min(brokenAt, start);
   }

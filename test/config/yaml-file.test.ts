@@ -4,23 +4,25 @@ import { readYaml } from '../../src/config/yaml-file.ts';
 const COLUMN = 'starts in the wrong column: all keys of a section, and all items of a list, start in the same column';
 const KEY = 'must be a key: a name, a colon and a space';
 const COMMA = 'must have a comma between items in { } or [ ]';
-const deeper = (indent: number) =>
-  `is indented by ${indent}, deeper than the line above, which already has a value; all keys of a section start in the same column`;
+const BELOW = 'in quotes; a key in the next line starts in the column of this key';
 
 describe('YAML errors', () => {
   it.each([
     [
       'a key of a list item that is indented too little',
       'accounts:\n  - name: a\n    token: x\n   baseUrl: y\n',
-      '4:1: is indented by 3, which matches no line above',
+      `4:1: ${COLUMN}`,
     ],
-    ['a key that is indented too far', 'server:\n  listen: a\n   externalUrl: b\n', `3:4: ${deeper(3)}`],
     [
-      'a key that is indented too far after a blank line',
-      'server:\n  listen: a\n\n   externalUrl: b\n',
-      `4:4: ${deeper(3)}`,
+      'a key that is indented too far',
+      'server:\n  listen: a\n   externalUrl: b\n',
+      `2:11: must be one value: put text that contains a colon and a space ${BELOW}`,
     ],
-    ['a key of a list item that is indented too far', 'accounts:\n- name: a\n   token: x\n', `3:4: ${deeper(3)}`],
+    [
+      'a key of a list item that is indented too far',
+      'accounts:\n- name: a\n   token: x\n',
+      `2:9: must be one value: put text that contains a colon and a space ${BELOW}`,
+    ],
     ['a tab', 'a:\n\tb: 1\n', '2:1: must be indented with spaces, not tabs'],
     ['no colon', 'a: 1\nfoo\nb: 2\n', `2:1: ${KEY}`],
     ['no space after the colon', 'a:1\nb: 2\n', `1:1: ${KEY}`],
@@ -39,7 +41,7 @@ describe('YAML errors', () => {
     ['an at sign', 'a: @x', '1:4: is not expected here: text that begins with'],
     ['a template expression', 'a: {{x}}/y', 'goes in quotes'],
     ['a mapping as a key', 'a: {{ x }}', '1:5: must be text as a key; text that begins with { or [ goes in quotes'],
-    ['a list next to keys', 'a: 1\n- b\n', `2:1: ${COLUMN}`],
+    ['a list next to keys', 'a: 1\n- b\n', `2:1: ${KEY}; all keys of a section, and all items of a list`],
     ['no comma', 'a: { b: 1 c: 2 }', COMMA],
     ['two documents', 'a: 1\n---\nb: 2', '2:1: must be one document: --- starts another'],
     ['an invalid escape sequence', 'a: "\\q"', 'in single quotes it does not'],
