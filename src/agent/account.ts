@@ -37,18 +37,6 @@ async function startLoops(rounds: readonly AccountRound[], loops: Loops): Promis
   await Promise.all(starting);
 }
 
-/** Adds work after each run: when the service responds again, failed rounds are retried. */
-const withFollowUp = (round: AccountRound, loops: Loops, afterRound: () => Promise<void>): AccountRound => ({
-  ...round,
-  async run(signal) {
-    const wasSuccessful = round.isSuccessful();
-    await round.run(signal);
-    // A round without requests shows nothing about the service.
-    if (round.leastRequests > 0 && !wasSuccessful && round.isSuccessful()) loops.retryNow();
-    await afterRound();
-  },
-});
-
 /**
  * Opens an account from its stored rows, without sending requests. `last`: the stopped instance before a reload, whose
  * counters continue, as does everything that was read from the same service. Rejects with StoreError.
@@ -87,7 +75,13 @@ export async function openAccount(given: AccountSettings, deps: AccountDeps, las
 
   const loops = createLoops(deps);
   const rounds = collectors.all.flatMap(({ rounds }) =>
-    rounds.map(round => withFollowUp(round, loops, upkeep.afterRound)),
+    rounds.map((round): AccountRound => {
+      const run = async (signal: AbortSignal) => {
+        await round.run(signal);
+        await upkeep.afterRound();
+      };
+      return { ...round, run };
+    }),
   );
   const status = () => accountStatus(name, states);
   const facts = collectors.all.map(({ source }) => source);

@@ -31,7 +31,7 @@ async function measure(
   const requests = Math.max(leastRequests, after.requests - before.requests);
   const bytes = after.bytes - before.bytes;
   // A round without an endpoint is run less often.
-  const rounds = DAY / Math.max(every * MEAN_INTERVAL, retry()?.delay ?? 0);
+  const rounds = DAY / Math.max(every * MEAN_INTERVAL, retry() ?? 0);
   const day = perDay?.({ requests, bytes }, rounds) ?? { requests: rounds * requests, bytes: rounds * bytes };
   return {
     collector,

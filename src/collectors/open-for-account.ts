@@ -8,7 +8,6 @@ import type { AccountLimits } from '../model/account.ts';
 import type { MessageSpans } from '../model/message-span.ts';
 import { type CollectorState, createCollectorState, type Inherited } from '../scheduler/board.ts';
 import { fromStored, type StoredRounds } from '../scheduler/freshness.ts';
-import type { RetryPlan } from '../scheduler/loop.ts';
 import type { StalenessOptions } from '../scheduler/options.ts';
 import { createRetries } from '../scheduler/retry.ts';
 import { createRunner } from '../scheduler/runner.ts';
@@ -43,10 +42,8 @@ export interface AccountRound {
   readonly perDay: Cadence['perDay'];
   /** Never throws. */
   run(signal: AbortSignal): Promise<void>;
-  /** Returns when to repeat a failed run; undefined if the last run succeeded. */
-  retry(): RetryPlan | undefined;
-  /** Whether the last attempt that sent a request succeeded. */
-  isSuccessful(): boolean;
+  /** Returns the delay before a failed run is repeated (ms); undefined if the last run succeeded. */
+  retry(): number | undefined;
 }
 
 interface OpenCollector<Facts = unknown> {
@@ -130,7 +127,6 @@ async function openCollector<Facts, Memory, Walk>(
       perDay,
       run: signal => run(round, signal),
       retry: () => state.retry(round),
-      isSuccessful: () => state.isSuccessful(round),
     })),
     source: collectorSource(account, collector, state.shown),
   };

@@ -1,7 +1,6 @@
 import type { Clock } from '../kit/clock.ts';
 import type { AccountStatus, CollectorStatus, FailedFilter, Idle, RoundStatus } from '../model/status.ts';
 import type { Freshness } from './freshness.ts';
-import type { RetryPlan } from './loop.ts';
 import type { StalenessOptions } from './options.ts';
 
 export interface Visible<Facts = unknown> {
@@ -29,8 +28,8 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
   readonly tryingFrom: number;
   /** Expected time between complete rounds (ms): the interval, or the duration of the last complete round if longer. */
   readonly expectedEvery: number;
-  /** When the last run is repeated; undefined if it succeeded. */
-  readonly retry: RetryPlan | undefined;
+  /** Delay before the last run is repeated (ms); undefined if it succeeded. */
+  readonly retry: number | undefined;
 }
 
 /** Interval between probes for an endpoint that the service lacks (ms). */
@@ -49,7 +48,7 @@ interface Attempt {
   readonly complete: boolean;
   readonly reason: string;
   readonly message: string;
-  readonly retry?: RetryPlan | undefined;
+  readonly retry?: number | undefined;
   /** Time of the retry (ms since the Unix epoch). */
   readonly retryAt?: number | undefined;
 }
@@ -184,8 +183,13 @@ export function createCollectorState<Facts = unknown>(
           dataAt: undefined,
           failure: undefined,
         };
-        const retry = { delay: PROBE_EVERY, mayStartEarlier: false };
-        change(round, { ...unread, consecutiveFailures: 0, idle: why, freshFrom: clock.monotonic(), retry });
+        change(round, {
+          ...unread,
+          consecutiveFailures: 0,
+          idle: why,
+          freshFrom: clock.monotonic(),
+          retry: PROBE_EVERY,
+        });
         return;
       }
       const known = state(round);
@@ -194,8 +198,7 @@ export function createCollectorState<Facts = unknown>(
       const freshFrom = isAgeing ? known.freshFrom : clock.monotonic() - Math.min(age(known), known.expectedEvery);
       // A round that waits for a more frequent one must not miss its interval.
       const isLate = why === 'waiting' && known.every > shortest;
-      const retry = isLate ? { delay: shortest, mayStartEarlier: true } : undefined;
-      change(round, { idle: why, freshFrom, retry });
+      change(round, { idle: why, freshFrom, retry: isLate ? shortest : undefined });
     },
     visible,
     /** Like `visible`, but falls back to the facts from before a reload. Returns the same object until the facts change. */
@@ -228,8 +231,7 @@ export function createCollectorState<Facts = unknown>(
       shortest,
       failures: state(round).consecutiveFailures + 1,
     }),
-    retry: (round: string): RetryPlan | undefined => state(round).retry,
-    isSuccessful: (round: string): boolean => state(round).success === true,
+    retry: (round: string): number | undefined => state(round).retry,
     /** Returns how long the data has been stale while this or an earlier process tried to refresh it (ms). */
     staleFor: (round: string): number => Math.max(0, tryingFor(state(round)) - markAge(state(round))),
     freshness: (): Readonly<Record<string, Freshness>> =>

@@ -1,10 +1,13 @@
 import { backoffDelay } from '../kit/backoff.ts';
-import { JITTER, type RetryPlan } from './loop.ts';
+import { MINUTE } from '../kit/duration.ts';
+import { JITTER } from './loop.ts';
 
 /** Delay before the first retry (ms). */
 const FIRST = 2000;
 /** Minimum interval between retries, as a multiple of the time for which an attempt has read successfully. */
 const REST = 10;
+/** Maximum delay after an attempt that read little (ms), so that data of a service that recovers is soon current again. */
+const LONGEST = 2 * MINUTE;
 
 /** A failed attempt of a round. */
 export interface FailedRound {
@@ -20,17 +23,16 @@ export interface FailedRound {
 }
 
 /**
- * Creates the retries of an account. `pause`: returns the time for which no request may be sent (ms).
+ * Creates the delays of an account's retries (ms). `pause`: returns the time for which no request may be sent (ms).
  *
- * A failed round is repeated after seconds, then up to the collector's shortest interval. A round that read much before
+ * A failed round is repeated after seconds, then up to the collector's shortest interval, at most two minutes. A round that read much before
  * it failed, or is rate limited, backs off up to its own interval, to spare the request budget.
  */
 export const createRetries =
   (pause: () => number, random: () => number) =>
-  ({ every, shortest, failures, reason, readFor }: FailedRound): RetryPlan => {
-    const rest = REST * readFor;
-    const longest = reason === 'rate_limited' ? every : Math.min(every, Math.max(shortest, rest));
+  ({ every, shortest, failures, reason, readFor }: FailedRound): number => {
+    const usual = Math.max(Math.min(shortest, LONGEST), REST * readFor);
+    const longest = reason === 'rate_limited' ? every : Math.min(every, usual);
     const backoff = backoffDelay({ first: FIRST, longest: Number.POSITIVE_INFINITY }, failures, random);
-    const delay = Math.min(longest * (1 - JITTER * random()), backoff);
-    return { delay: Math.max(pause(), delay), mayStartEarlier: rest <= shortest };
+    return Math.max(pause(), Math.min(longest * (1 - JITTER * random()), backoff));
   };

@@ -7,7 +7,6 @@ import type { FailedFilter, Idle } from '../model/status.ts';
 import type { Store } from '../store/store.ts';
 import type { CollectorState } from './board.ts';
 import { CommitError, createCommitQueue } from './commit-queue.ts';
-import type { RetryPlan } from './loop.ts';
 import type { FailedRound } from './retry.ts';
 import { createRoundLog } from './round-log.ts';
 
@@ -68,8 +67,8 @@ export interface RunnerDeps<Facts, Memory, Walk> {
   readonly clock: Clock;
   readonly log: Log;
   readonly tracer: Tracer;
-  /** Returns when to repeat a failed round; by default after its interval. */
-  readonly retry?: ((failed: FailedRound) => RetryPlan) | undefined;
+  /** Returns the delay before a failed round is repeated (ms); by default, it is repeated after its interval. */
+  readonly retry?: ((failed: FailedRound) => number) | undefined;
   /** Whether the store is unavailable, which is logged once for all accounts. */
   readonly isStoreUnavailable?: (() => boolean) | undefined;
 }
@@ -243,7 +242,7 @@ export async function createRunner<Facts, Memory, Walk>({
         const message = error instanceof Error ? error.message : String(error);
         const next = retry?.({ ...state.nextFailure(round), reason, readFor: readUntil - start });
         // The client retries a rejected token at its own interval, and fails earlier attempts.
-        const retryAt = next && reason !== 'unauthorized' ? clock.now() + next.delay : undefined;
+        const retryAt = next !== undefined && reason !== 'unauthorized' ? clock.now() + next : undefined;
         state.failed(round, { durationSeconds: seconds(), complete, reason, message, retry: next, retryAt });
         const stack = reason === 'bug' && error instanceof Error ? { stack: error.stack } : {};
         roundLog.failed(round, { reason, error: message, ...stack }, state.freshness()[round]?.age ?? 0);

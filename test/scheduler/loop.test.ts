@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createLoops, type RetryPlan, runLoop } from '../../src/scheduler/loop.ts';
+import { createLoops, runLoop } from '../../src/scheduler/loop.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
 
 function setUp(options: { every: number; takes?: number; random?: number }) {
@@ -75,7 +75,7 @@ describe('loop', () => {
   });
 
   /** Starts a loop with an interval of an hour, whose runs fail while `plan` is set. */
-  function setUpRetries(plan: RetryPlan | undefined) {
+  function setUpRetries(plan: number | undefined) {
     const clock = createManualClock();
     const loops = createLoops({ clock, random: () => 0 });
     const state = { plan };
@@ -86,33 +86,12 @@ describe('loop', () => {
   }
 
   it('a loop repeats a failed body after the delay of its plan, and a successful one after the interval', async () => {
-    const { clock, loops, state, starts } = setUpRetries({ delay: 2000, mayStartEarlier: true });
+    const { clock, loops, state, starts } = setUpRetries(2000);
     await clock.advance(5000);
     state.plan = undefined;
     await clock.advance(3_600_000);
     expect(starts).toEqual([0, 2000, 4000, 6000]);
     await loops.close();
     expect(clock.sleepers).toBe(0);
-  });
-
-  it.each([
-    [true, [0, 500]],
-    [false, [0]],
-  ])('retryNow starts a waiting retry if mayStartEarlier is %s', async (mayStartEarlier, expected) => {
-    const { clock, loops, starts } = setUpRetries({ delay: 2000, mayStartEarlier });
-    await clock.advance(500);
-    loops.retryNow();
-    await clock.advance(1000);
-    expect(starts).toEqual(expected);
-    await loops.close();
-  });
-
-  it('retryNow does not start a run after a success', async () => {
-    const { clock, loops, starts } = setUpRetries(undefined);
-    await clock.advance(500);
-    loops.retryNow();
-    await clock.advance(1000);
-    expect(starts).toEqual([0]);
-    await loops.close();
   });
 });
