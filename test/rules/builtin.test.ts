@@ -307,17 +307,19 @@ describe('built-in alerts', () => {
     expect(problems()).toHaveLength(101);
   });
 
-  it('only alerts on shares and on growth keep firing for more than two minutes after their last finding', () => {
+  it('only alerts on shares, growth and forecasts keep firing for more than two minutes after their last finding', () => {
     const lasting = [...ACCOUNT_CHECKS, ...AGENT_CHECKS].filter(check => check.keepFiringFor > 2 * MINUTE);
     expect([...new Set(lasting.map(({ kind }) => kind))].sort()).toEqual([
+      'account_full',
       'callbacks_failing',
       'destination_failing',
       'dlq_growing',
       'messages_failing',
       'messages_failing_slowly',
       'messages_late',
-      'redeliveries_high',
+      'quota_ending',
       'rate_limited',
+      'redeliveries_high',
       'retries_high',
       'waitlist_growing',
     ]);

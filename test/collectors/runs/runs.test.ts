@@ -5,7 +5,9 @@ import type { ListPage, Reader, RunQuery } from '../../../src/upstream/api.ts';
 
 const NOW = Date.UTC(2026, 0, 1, 10);
 const HOUR = 3_600_000;
-const OFF = { flowControl: { enabled: false }, dlq: { enabled: false }, events: { enabled: false } };
+const OFF = Object.fromEntries(
+  ['flowControl', 'dlq', 'events', 'schedules', 'queues'].map(section => [section, { enabled: false }]),
+);
 
 const run = (runId: string, ageHours: number | undefined, state: WorkflowRun['state'] = 'started'): WorkflowRun => ({
   runId,
