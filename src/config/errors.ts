@@ -111,12 +111,6 @@ function hintOf(expected: string, value: unknown): string {
 /** Whether YAML reads a value neither as text nor as a list or section. */
 const isBare = (value: unknown) => value === null || /^(number|boolean)$/.test(typeof value);
 
-/** Returns a suggestion for a value where text is allowed. `written`: the value in the file, unless it is text or secret. */
-function quotesFor(value: unknown, written: string | undefined): string {
-  if (!isBare(value) || (value === null && !written)) return '';
-  return written ? `: put it in quotes: "${written}"` : ': put it in quotes';
-}
-
 /** Describes a bound: `must be at most 10`, `must be above 0`. */
 function boundWords(origin: string, inclusive: boolean | undefined, bound: unknown, side: 'most' | 'least'): string {
   const strictly = side === 'most' ? 'below' : 'above';
@@ -127,7 +121,7 @@ function boundWords(origin: string, inclusive: boolean | undefined, bound: unkno
 }
 
 /** Returns a message of our schemas unchanged, and replaces zod's messages, which do not name the allowed values. */
-function messageOf(issue: z.core.$ZodIssue, value: unknown, written: string | undefined): string {
+function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
   const { code, message } = issue;
   const isOurs = !/^(Invalid|Too|Unrecognized)\b/.test(message);
   const must = () => {
@@ -141,13 +135,10 @@ function messageOf(issue: z.core.$ZodIssue, value: unknown, written: string | un
   const requirement = isOurs ? message : must();
   // Messages mention text if the schema accepts any text.
   const isForText = code !== 'invalid_value' && /\btext\b/.test(requirement);
-  const words = isForText ? requirement + quotesFor(value, written) : requirement;
+  const words = isForText && value !== null && isBare(value) ? `${requirement}: put it in quotes` : requirement;
   if (value === undefined && /^invalid_(type|union|value)$/.test(code)) return `is required: ${words}`;
   return value === null && !isOurs ? `is empty: ${words}` : words;
 }
-
-const acceptsSections = ({ errors }: z.core.$ZodIssueInvalidUnion) =>
-  errors.flat().some(({ path, ...issue }) => path.length === 0 && 'expected' in issue && issue.expected === 'object');
 
 /** Returns the wrong parts of a value, if an alternative of a union accepts the rest of it; otherwise the issue itself. */
 function wrongParts(issue: z.core.$ZodIssue, valueAt: (path: Path) => unknown): readonly z.core.$ZodIssue[] {
@@ -163,15 +154,13 @@ function wrongParts(issue: z.core.$ZodIssue, valueAt: (path: Path) => unknown): 
 
 /**
  * Converts a zod issue. `locate` returns a path's place in the file, `allowed` returns the keys allowed at a path, and
- * `valueAt` returns the value there. `written`: returns a value that is not text, as written in the file; omitted if the values
- * may be secrets.
+ * `valueAt` returns the value there.
  */
 export function toErrors(
   issue: z.core.$ZodIssue,
   locate: (path: Path, key?: string) => FileLocation,
   allowed: (path: Path) => readonly string[],
   valueAt: (path: Path) => unknown,
-  written: (path: Path) => string | undefined = () => undefined,
 ): LocatedError[] {
   const { path } = issue;
   if (issue.code === 'unrecognized_keys') {
@@ -179,10 +168,8 @@ export function toErrors(
     return issue.keys.map(key => ({ ...locate(path, key), message }));
   }
   if (issue.code === 'invalid_key') return issue.issues.flatMap(({ message }) => ({ ...locate(path), message }));
-  return wrongParts(issue, valueAt).map(part => {
-    // A union of text and a section such as { env: NAME } may be a secret.
-    const isSecret = part.code === 'invalid_union' && acceptsSections(part);
-    const message = messageOf(part, valueAt(part.path), isSecret ? undefined : written(part.path));
-    return { ...locate(part.path), message };
-  });
+  return wrongParts(issue, valueAt).map(part => ({
+    ...locate(part.path),
+    message: messageOf(part, valueAt(part.path)),
+  }));
 }

@@ -105,10 +105,6 @@ function gather(text: string, file: string) {
       const own = ownerOf(path);
       return own.yaml.locate(own.path, key);
     },
-    written(path: Path): string | undefined {
-      const own = ownerOf(path);
-      return own.yaml.written(own.path);
-    },
   };
 }
 
@@ -117,12 +113,12 @@ function gather(text: string, file: string) {
  * stage that has any: reading the files, the schema, checks across sections.
  */
 export function parseConfig(text: string, file: string, env?: Env, now = systemClock.now()): LoadedConfig {
-  const { raw, errors, warnings, filesHash, place, written } = gather(text, file);
+  const { raw, errors, warnings, filesHash, place } = gather(text, file);
   if (errors.length > 0) throw new ConfigError(errors, warnings);
 
   const expanded = expansions(raw).map(({ path, message }) => ({ ...place(path), message }));
   const isExpanded = (at: FileLocation) => expanded.some(({ file, path }) => file === at.file && path === at.path);
-  const parsed = parseContent(Config, raw, { locate: place, written });
+  const parsed = parseContent(Config, raw, place);
   errors.push(...expanded, ...parsed.errors.filter(error => !isExpanded(error)));
   const { data: config } = parsed;
   if (!config || errors.length > 0) throw new ConfigError(errors, warnings);
@@ -167,11 +163,11 @@ const storeSection = z.object({ store: ConfigInput.shape.store });
  * ConfigError if they cannot be read. `needsAccounts`: all names are required.
  */
 export function loadStoreSettings(file: string, needsAccounts = false): StoreSettings {
-  const { main, raw, errors, place, written } = gather(readText(file), file);
+  const { main, raw, errors, place } = gather(readText(file), file);
   const hasStore = !main.isBroken || (valueAt(raw, ['store']) !== undefined && main.isSure(['store']));
   const hasAccounts = !main.isBroken && errors.every(error => error.file === file);
   if (!hasStore || (needsAccounts && !hasAccounts)) throw new ConfigError(errors);
-  const parsed = parseContent(storeSection, raw, { locate: place, written });
+  const parsed = parseContent(storeSection, raw, place);
   if (!parsed.data) throw new ConfigError(parsed.errors);
   const accounts = valueAt(raw, ['accounts']);
   const names = (Array.isArray(accounts) ? accounts : []).map(account => valueAt(account, ['name']));

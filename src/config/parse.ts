@@ -7,13 +7,11 @@ import type { YamlFile } from './yaml-file.ts';
 export function parseContent<T>(
   schema: z.ZodType<T>,
   value: unknown,
-  { locate, written }: Pick<YamlFile, 'locate' | 'written'>,
+  locate: YamlFile['locate'],
 ): { readonly data?: T | undefined; readonly errors: readonly LocatedError[] } {
   // `jitless`: compiling the schemas takes longer than parsing one configuration.
   const { data, error } = schema.safeParse(value, { jitless: true });
   const allowed = createAllowedKeys(schema);
-  const errors = error?.issues.flatMap(issue =>
-    toErrors(issue, locate, allowed, path => valueAt(value, path), written),
-  );
+  const errors = error?.issues.flatMap(issue => toErrors(issue, locate, allowed, path => valueAt(value, path)));
   return { data, errors: errors ?? [] };
 }

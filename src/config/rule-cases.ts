@@ -85,7 +85,7 @@ export function readRuleCase(file: string): RuleCase {
   const yaml = readYaml(readText(file), file);
   if (yaml.errors.length > 0) throw new ConfigError(yaml.errors);
   const error = (path: Path, message: string): LocatedError => ({ ...yaml.locate(path), message });
-  const { data, errors } = parseContent(caseFile, yaml.content ?? {}, yaml);
+  const { data, errors } = parseContent(caseFile, yaml.content ?? {}, yaml.locate);
   if (!data) throw new ConfigError(errors);
   const { start, ...rest } = data;
   const resolve = (time: When) => (time.at === undefined ? start + time.after : time.at);

@@ -84,7 +84,7 @@ export function readWebConfig(
     const message = 'is empty: must have tls_server_config, basic_auth_users, or both';
     throw new ConfigError([{ ...yaml.locate([]), message }]);
   }
-  const { data, errors: faults } = parseContent(webConfigFile, yaml.content, { ...yaml, written: () => undefined });
+  const { data, errors: faults } = parseContent(webConfigFile, yaml.content, yaml.locate);
   if (!data) throw new ConfigError(faults);
   const errors: LocatedError[] = [];
   const warnings: LocatedError[] = [];

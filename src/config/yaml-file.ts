@@ -22,8 +22,6 @@ export interface YamlFile {
   readonly isBroken: boolean;
   /** Returns the place of the deepest existing node on `path`, or of its key `key`. */
   locate(path: Path, key?: string): FileLocation;
-  /** Returns a value that YAML does not read as text, as it is written; undefined for other values. */
-  written(path: Path): string | undefined;
   /** Whether the value at a path ends before unreliable parts. */
   isSure(path: Path): boolean;
 }
@@ -188,10 +186,6 @@ export function readYaml(text: string, file: string): YamlFile {
     content: document.toJS(),
     errors: [...found].map(([offset, message]) => ({ ...at(offset), message })),
     isBroken: Number.isFinite(brokenAt),
-    written(path) {
-      const node: unknown = document.getIn(path, true);
-      return isScalar(node) && typeof node.value !== 'string' ? node.source : undefined;
-    },
     locate: (path, key) => at(nodeAt(path, key)?.range?.[0] ?? 0, key === undefined ? path : [...path, key]),
     isSure: path => (nodeAt(path)?.range?.[1] ?? 0) <= brokenAt,
   };
