@@ -317,15 +317,6 @@ const DAILY_LIMITS = { warning: 1, critical: 3, calm: 'text' };
 
 const schedules: readonly PanelSpec[] = [
   {
-    kind: 'stack',
-    title: 'Schedules by state',
-    description: 'How many schedules does the service list, and how many of them are paused?',
-    queries: each('{{state}}', level(scheduleList.families.schedules, { keep: ['state'] })),
-    noValue: 'the service lists no schedules',
-    width: 24,
-    height: 6,
-  },
-  {
     kind: 'table',
     title: 'Schedules',
     description:

@@ -148,6 +148,7 @@ export async function openCollectors(account: CollectedAccount, deps: Deps) {
     retention: retention.dlq ?? undefined,
     withdrawFiltersAfter: withdrawnAfter(callbacks.walkEvery ?? collect.dlq.rescanEvery, config.staleness),
     callbacks,
+    clockOffset: () => clock.now() - clock.monotonic(),
     traces: messageSpans && { account: name, baseUrl, send: messageSpans },
     isLogged: config.log.deadLetters,
     onTimeWithin: objectives.onTimeWithin,

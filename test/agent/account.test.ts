@@ -238,3 +238,26 @@ it('reports a token of another region, which gets 404 everywhere, as a failure o
   expect(up).toBe(false);
   expect(failures).toContainEqual(['schedules', expect.stringContaining('not found in this region (eu-central-1)')]);
 });
+it.each([31_000, -31_000])(
+  'an account restarts the sightings of a callback if the clock was stepped by %d ms between two walks',
+  async step => {
+    const service = await serve((_, response) => {
+      json(response, {
+        messages: [{ dlqId: '1-0', messageId: 'm', failureCallbackInfo: { state: 'CALLBACK_INPROGRESS' } }],
+      });
+    });
+    const manual = createManualClock();
+    let offset = 0;
+    const clock = { ...manual, now: () => manual.now() + offset };
+    const { open } = setUp([{ name: 'a', baseUrl: service.url }], clock);
+    const account = await open('a');
+    async function walk(): Promise<number | undefined> {
+      await clock.advance(60 * SECOND);
+      await account.rounds.find(({ round }) => round === 'full')?.run(new AbortController().signal);
+      return account.dlqFacts()?.tracked?.sightings[0]?.snapshots;
+    }
+    expect([await walk(), await walk()]).toEqual([1, 2]);
+    offset += step;
+    expect([await walk(), await walk()]).toEqual([1, 2]);
+  },
+);

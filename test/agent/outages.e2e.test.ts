@@ -38,7 +38,10 @@ async function setUp(config: object = {}) {
     requests.push(path);
     await clock.sleep(10, signal);
     const isWorkflow = full.includes('source=workflow');
-    return service.fail?.(path) ?? { status: 200, body: isWorkflow ? { messages: [] } : LISTS[path] };
+    const failure = service.fail?.(path);
+    if (failure) return failure;
+    const body = isWorkflow ? { messages: [] } : LISTS[path];
+    return body ? { status: 200, body } : { status: 404, body: {} };
   });
   const loaded = (account: object = {}, more: object = {}) =>
     loadedFrom({ accounts: [{ ...ACCOUNT, ...account }], ...config, ...more });

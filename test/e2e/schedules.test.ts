@@ -71,7 +71,7 @@ it('the agent counts the missed and late starts of a schedule correctly although
     expect(delivered * 1000).toBeGreaterThan(emulator.clock.now() - 3 * MINUTE);
   });
   const scrape = await agent.scrape();
-  const shown = (name: string) => scrape.sum(`delivery_schedule_${name}`) ?? Number.NaN;
+  const shown = (name: string) => scrape.sum(`delivery_schedule_${name}`, { schedule: 'reports' }) ?? Number.NaN;
   const first = (scrape.sum('delivery_event_log_since_timestamp_seconds') ?? 0) * 1000;
   const headers = { authorization: `Bearer ${emulator.token}` };
   const answer = await fetch(`${emulator.url}/v2/events?scheduleId=scd_7minutely&count=1000`, { headers });

@@ -62,6 +62,7 @@ export async function createRecordedScene({ keep = 0 } = {}) {
         await clock.advance(MINUTE);
         if (isReadable) account.events.gauges.newest = clock.now();
         queueOf(account).oldestEntered = clock.now() - HOUR;
+        account.queue.lag = 0;
         change(minute);
         const facts = input();
         const { finished: ended, events } = tallyOf(account);
