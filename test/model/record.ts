@@ -169,9 +169,10 @@ export function createRoundRecord(): RoundRecord {
             if (round && question !== 'look') partOf(round, question, query);
             return;
           }
-          const run = /^wfr_(.*)@/.exec(query.get('workflowRuns') ?? '')?.[1];
-          const messageId = query.get('messageId') ?? run ?? '';
           const last = asked.findLast(each => each.process === process);
+          const run = /^wfr_(.*)@/.exec(query.get('workflowRuns') ?? '')?.[1];
+          // An unfiltered request for runs belongs to the attempt that it follows.
+          const messageId = query.get('messageId') ?? run ?? (question === 'runs' ? last?.messageId : undefined) ?? '';
           // Whether the request fetches the next page or is a retry.
           const isNext = query.get('cursor') !== null || last?.hasFailed;
           const isSame =
