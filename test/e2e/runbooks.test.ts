@@ -158,6 +158,7 @@ describe('commands in runbooks', () => {
     const { PATH = '', ...secrets } = env;
     const { code, stdout, stderr } = await run('sh', ['-c', command], { PATH, ...(needsToken ? secrets : {}) });
     expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
-    expect(stdout).not.toBe('');
+    // The emulator has no events, schedules and runs that match.
+    if (!/ list (events --state|schedules|runs) /.test(command)) expect(stdout).not.toBe('');
   });
 });
