@@ -32,6 +32,9 @@ const onlyFlowControl = (every: string) => ({
   flowControl: { every },
   dlq: { enabled: false },
   events: { enabled: false },
+  schedules: { enabled: false },
+  queues: { enabled: false },
+  runs: { enabled: false },
 });
 
 describe('shutdown from the sources, as with `npm start`', () => {
