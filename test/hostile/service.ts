@@ -10,6 +10,11 @@ const PATHS: Readonly<Record<string, List>> = {
   '/v2/events': 'events',
   '/v2/logs': 'events',
   '/v2/flowControl': 'flow_control',
+  // Optional data gets the same responses. It must not affect the other lists.
+  '/v2/schedules': 'flow_control',
+  '/v2/queues': 'flow_control',
+  '/v2/globalParallelism': 'flow_control',
+  '/v2/workflows/logs': 'dlq',
 };
 
 /** Environment of one hostile service. */
