@@ -53,7 +53,7 @@ export async function untilRead({ clock }: Scene, url: string, step = 1000): Pro
     await clock.advance(step);
     const view = await getJson(`${url}/api/v1/accounts/acme`);
     const fresh = { data: 'fresh' };
-    expect(view).toMatchObject({ deadLetters: fresh, events: fresh, flowControl: fresh });
+    expect(view).toMatchObject({ up: true, deadLetters: fresh, events: fresh, flowControl: fresh });
   });
 }
 
