@@ -58,6 +58,13 @@ async function spansCounted(url: string): Promise<Record<string, number>> {
   );
 }
 
+/** Collectors whose names differ from that of the path. */
+const COLLECTOR_OF: Readonly<Record<string, string>> = {
+  flowControl: 'flow_control',
+  globalParallelism: 'flow_control',
+  workflows: 'runs',
+};
+
 describe('agent spans', () => {
   it.each(['http/protobuf', 'http/json'])(
     'spans of a round and its requests form one trace, exported with %s',
@@ -97,14 +104,14 @@ describe('agent spans', () => {
         if (span.kind === 'client') {
           const parent = bySpanId.get(span.parentSpanId);
           const [, resource = ''] = /^GET \/v2\/(\w+)/.exec(span.name) ?? [];
-          expect(parent?.name).toBe(`collect ${resource === 'flowControl' ? 'flow_control' : resource}`);
+          expect(parent?.name).toBe(`collect ${COLLECTOR_OF[resource] ?? resource}`);
           expect(parent?.traceId).toBe(span.traceId);
           expect(span.attributes).toMatchObject({
             'http.request.method': 'GET',
             'server.address': '127.0.0.1',
             'server.port': Number(new URL(emulator.url).port),
             'url.full': expect.stringMatching(
-              /^http:\/\/127\.0\.0\.1:\d+\/v2\/\w+(\/REDACTED)?(\?\w+=REDACTED(&\w+=REDACTED)*)?$/,
+              /^http:\/\/127\.0\.0\.1:\d+\/v2\/\w+(\/REDACTED|\/logs)?(\?\w+=REDACTED(&\w+=REDACTED)*)?$/,
             ),
             'http.response.status_code': 200,
             'delivery_watch.outcome': 'ok',
