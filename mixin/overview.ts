@@ -349,14 +349,7 @@ const workflowRuns: readonly PanelSpec[] = [
     description:
       'Which accounts have workflow runs that do not end? At least this many: the agent reads one page, of ten runs. Needs a service that lists runs.',
     labels: { account: 'Account', threshold: 'Longer than' },
-    columns: [
-      { title: 'Runs', expr: level(runs.families.olderThan, { keep: ['account', 'threshold'] }), bar: {} },
-      {
-        title: 'Oldest',
-        unit: 'seconds',
-        expr: `time() - ${level(runs.families.oldest, perAccount)}`,
-      },
-    ],
+    columns: [{ title: 'Runs', expr: level(runs.families.olderThan, { keep: ['account', 'threshold'] }), bar: {} }],
     sortBy: ['Runs'],
     links: { Account: ofRow('overview', 'dlq') },
     noValue: 'the service lists no workflow runs',

@@ -69,7 +69,7 @@ it('limits, plan and retention from the account record reach a running agent and
       1_048_576,
     ]);
     expect(await ofAccount('delivery_account_info', agent)).toEqual([
-      [{ account: 'acme', plan: 'free', state: 'active', team: 'payments' }, 1],
+      [{ account: 'acme', plan: 'paid', state: 'active', team: 'payments' }, 1],
       [{ account: 'other' }, 1],
     ]);
     expect(await ofAccount('delivery_dlq_retention_seconds', agent)).toEqual([[{ account: 'acme' }, 259_200]]);

@@ -31,7 +31,9 @@ it(`${ACCOUNTS} accounts whose bodies stall just below the limit take at most 12
     baseUrl: service.url,
     token: 'token',
     budget: {},
-    collect: { flowControl: { enabled: false }, events: { enabled: false } },
+    collect: Object.fromEntries(
+      ['flowControl', 'events', 'schedules', 'queues', 'runs'].map(section => [section, { enabled: false }]),
+    ),
   }));
   const agent = await startAgentProcess([...accounts, ...healthy.accounts], 2);
   afterThisTest(() => agent.close());
