@@ -14,7 +14,9 @@ function table(): string {
     const times = `${timeOf(pending)}, ${timeOf(keepFiringFor)}`;
     return `| \`${kind}\` | ${severity} | ${when} | [${alert}](runbooks/${alert}.md) | ${times} | ${isOff ? 'off' : ''} |`;
   });
-  return ['| kind | severity | condition | alert | times | off |', '|---|---|---|---|---|---|', ...rows].join('\n');
+  return ['| kind | severity | condition | alert | times | off |', '|---|---|---|---|---|---|', ...new Set(rows)].join(
+    '\n',
+  );
 }
 
 /**

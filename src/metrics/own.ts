@@ -38,7 +38,7 @@ export const ownFamilies = {
   ]),
   dlqRetention: gauge(
     'delivery_dlq_retention_seconds',
-    'Retention of the dead-letter queue, as configured or else as recorded by the last token reset. Absent if neither is available.',
+    'Retention of the dead-letter queue, as configured or else from the account’s record. Absent if neither is available.',
   ),
   tokenRejected: gauge(
     'delivery_token_rejected',
@@ -86,7 +86,7 @@ export const ownFamilies = {
 /** Returns the info family. Its label names are the union over all accounts. */
 export function accountInfoFamily(labels: readonly Readonly<Record<string, string>>[]): Family {
   const help =
-    'Plan and state of the account, as recorded by the last token reset, and its configured labels; always 1.';
+    'Plan and state of the account, from the newer of the management API and the last token reset, and its configured labels; always 1.';
   return info('delivery_account_info', help, [
     'plan',
     'state',

@@ -106,7 +106,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     problems: {
       'warning schedule_unexpected': [
         25,
-        /^Schedule reports started at 10:[12]\d:0[12] UTC, although it had started for that time\.$/,
+        /^Schedule reports started at 10:[12]\d:0[12] UTC, although no start was due\.$/,
       ],
     },
   },
@@ -115,7 +115,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     problems: {
       'warning run_stuck': [
         1,
-        /^(At least )?\d+ workflow runs? (has|have) been in progress for more than 1 h, (the oldest )?since .* UTC: https:\/\/app\.example\.com\/api\/workflows\/\w+, run wfr_\w+\.$/,
+        /^(At least )?\d+ workflow runs? (has|have) been in progress for more than 1 h, ((the oldest|one of them) )?since .* UTC: https:\/\/app\.example\.com\/api\/workflows\/\w+, run wfr_\w+\.$/,
       ],
     },
   },

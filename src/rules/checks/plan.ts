@@ -61,13 +61,13 @@ export const PLAN: readonly AccountCheck[] = [
       if (readAt - midnight < MIN_TIME || used < QUOTA_USED * quota) return [];
       const end = midnight + ((readAt - midnight) * quota) / used;
       if (end >= midnight + DAY) return [];
-      const rounded = Math.min(Math.ceil(end / ROUNDED_TO) * ROUNDED_TO, midnight + DAY - ROUNDED_TO);
+      const rounded = Math.floor(end / ROUNDED_TO) * ROUNDED_TO;
       const time = new Date(rounded).toISOString().slice(11, 16);
-      return `At the present rate the daily quota of ${count(quota)} requests ends at about ${time} UTC.`;
+      return `At today’s average rate, the daily quota of ${count(quota)} requests ends at about ${time} UTC.`;
     },
   }),
   planCheck('account_suspended', 'DeliveryAccountChanged', {
-    when: 'the management API reports another state of the account than `active`',
+    when: 'the management API reports a state of the account other than `active`',
     check: (_input, { read }) =>
       read?.state === undefined || read.state === 'active'
         ? []

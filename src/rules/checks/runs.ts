@@ -11,7 +11,8 @@ export const RUNS: readonly AccountCheck[] = [
       const { createdAt, runId, url } = oldest;
       const number = `${hasMore ? 'At least ' : ''}${plural(count, 'workflow run')}`;
       const lasting = `${count === 1 ? 'has' : 'have'} been in progress for more than ${durationText(olderThan / 1000)}`;
-      const since = `${count === 1 ? '' : 'the oldest '}since ${clockTime(createdAt, input.serviceNow)}`;
+      const which = hasMore ? 'one of them ' : 'the oldest ';
+      const since = `${count === 1 && !hasMore ? '' : which}since ${clockTime(createdAt, input.serviceNow)}`;
       const where = url === undefined ? '' : `${bareAddress(url)}, `;
       return {
         since: toAgentTime(input, createdAt + olderThan),

@@ -126,10 +126,9 @@ export const SCHEDULES: readonly AccountCheck[] = [
   }),
   ofList('schedule_unexpected', ALERT, {
     when: 'in the last hour, a schedule started twice for the same time, before its next expected start, or while it was paused',
-    check: eachListed(({ name, row, history: { unexpectedAt } }, { serviceNow }) => {
+    check: eachListed(({ name, history: { unexpectedAt } }, { serviceNow }) => {
       if (unexpectedAt === undefined || serviceNow - unexpectedAt > HOUR) return undefined;
-      const why = row.paused ? 'although it is paused' : 'although it had started for that time';
-      return { text: `Schedule ${name} started at ${clockTime(unexpectedAt, serviceNow)}, ${why}.` };
+      return { text: `Schedule ${name} started at ${clockTime(unexpectedAt, serviceNow)}, although no start was due.` };
     }),
   }),
   ofList('schedule_gone', ALERT, {

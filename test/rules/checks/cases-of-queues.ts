@@ -349,7 +349,9 @@ export const QUEUES: readonly Case[] = [
   [
     'a daily quota that ends before midnight',
     { change: ({ plan }) => Object.assign(plan.usage, { requestsToday: 351_000 }) },
-    ['warning quota_ending 0 min: At the present rate the daily quota of 500,000 requests ends at about 17:00 UTC.'],
+    [
+      'warning quota_ending 0 min: At today’s average rate, the daily quota of 500,000 requests ends at about 16:50 UTC.',
+    ],
   ],
   [
     'no end of a daily quota of which less than half is used, or that lasts until midnight',
@@ -591,9 +593,7 @@ export const QUEUES: readonly Case[] = [
   [
     'a schedule that started unexpectedly',
     { change: account => listed(account, {}, { unexpected: 1, unexpectedAt: ago(20) }) },
-    [
-      'warning schedule_unexpected (scd_1) 0 min: Schedule scd_1 started at 11:40:00 UTC, although it had started for that time.',
-    ],
+    ['warning schedule_unexpected (scd_1) 0 min: Schedule scd_1 started at 11:40:00 UTC, although no start was due.'],
   ],
   [
     'no problem for a schedule that started unexpectedly more than an hour ago',
@@ -627,7 +627,7 @@ export const QUEUES: readonly Case[] = [
         Object.assign(account, { runs: stuckRuns(3, true, 'https://app.example.com/api/onboard?token=secret') }),
     },
     [
-      'warning run_stuck 108 min: At least 3 workflow runs have been in progress for more than 1 h, the oldest since 09:12:00 UTC: https://app.example.com/api/onboard?…, run wfr_123.',
+      'warning run_stuck 108 min: At least 3 workflow runs have been in progress for more than 1 h, one of them since 09:12:00 UTC: https://app.example.com/api/onboard?…, run wfr_123.',
     ],
   ],
   [
