@@ -262,7 +262,8 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
     const question = questionOf(url.pathname, url.searchParams);
     const isOut = time.now < outage.until;
     const cancelFault = isCancel ? (nextFault(armedCancels, 'cancel') ?? (isOut ? 'unsent' : undefined)) : undefined;
-    const fault = isCancel ? undefined : (nextFault(armed, question) ?? (isOut ? 'reset' : undefined));
+    const isOptional = url.pathname === '/v2/globalParallelism';
+    const fault = isCancel || isOptional ? undefined : (nextFault(armed, question) ?? (isOut ? 'reset' : undefined));
     const witness = asking.witness();
     const askedAt = time.now;
     let hasEnded = false;
@@ -280,6 +281,15 @@ export function createService({ time, truth, shape, random, clockOffset }: Servi
       resume() {},
       abort: fail,
     };
+    // The model's service lacks the account's parallelism.
+    if (isOptional) {
+      queueMicrotask(() => {
+        handler.onResponseStart?.(controller as never, 404, { 'content-type': 'application/json' }, 'Not Found');
+        handler.onResponseData?.(controller as never, Buffer.from('{}'));
+        handler.onResponseEnd?.(controller as never, {});
+      });
+      return true;
+    }
     const refused = (code: string) => Object.assign(new Error('connect'), { code });
     if (cancelFault === 'unsent') {
       fail(refused('ECONNREFUSED'));

@@ -126,6 +126,8 @@ collect:
   flowControl: { every: 8m, watch: ${watch}, watchEvery: 3m }
   dlq: { every: 3m, rescanEvery: 4m, filters: [{ name: errors, match: { responseStatus: 500 } }] }
   runs: { enabled: false }
+  schedules: { enabled: false }
+  queues: { enabled: false }
   events: { every: 4m, window: 10m, overlap: 60s, lateSweep: ${lateSweep} }
 alerts:
   enabled: true
