@@ -12,6 +12,7 @@ import { type CalmAccount, NOON } from '../../support/calm-account.ts';
 import { MESSAGES } from './cases-of-messages.ts';
 import { QUEUES } from './cases-of-queues.ts';
 import { READING } from './cases-of-reading.ts';
+import { SERVICE_DATA } from './cases-of-service-data.ts';
 import {
   ago,
   finish,
@@ -30,7 +31,7 @@ import {
 const agentProblemsOf = (input: AgentInput) =>
   problemsOf(runChecks(AGENT_CHECKS, input), null, { now: input.now, states: [] });
 
-const CASES = [...READING, ...MESSAGES, ...QUEUES];
+const CASES = [...READING, ...MESSAGES, ...QUEUES, ...SERVICE_DATA];
 
 describe('accounts without problems', () => {
   it('a healthy account has no problems', () => {
