@@ -216,14 +216,14 @@ export const endsKeptFrom = ({ dedupeFrom, watermark }: Checkpoint, overlap: num
 export function keepForDedupe(memory: Memory, fresh: EventTable | undefined, overlap: number): void {
   const { checkpoint, chunks, touched, ended } = memory;
   if (!checkpoint) return;
-  const chunk = fresh && tableFrom(fresh, checkpoint.dedupeFrom);
+  const from = endsKeptFrom(checkpoint, overlap);
+  const chunk = fresh && tableFrom(fresh, from);
   if (chunk) {
     const id = checkpoint.nextChunk;
     checkpoint.nextChunk += 1;
     chunks.set(id, chunk);
     touched.add(`chunk/${id}`);
   }
-  const from = endsKeptFrom(checkpoint, overlap);
   let kept = 0;
   for (const { size } of chunks.values()) kept += size;
   for (const [id, { size, last }] of chunks) {

@@ -135,6 +135,21 @@ describe('an attempt after the end of the message', () => {
   });
 });
 
+it('an attempt after the end is counted if one read lists both, a minute late, and a restart follows', async () => {
+  // The read settles the end, and may leave the attempt pending.
+  for (let newest = OVERLAP - 30; newest <= OVERLAP + 60; newest += 1) {
+    const counting = await createCounting();
+    const { agent, clock, add, redelivered } = counting;
+    const start = clock.now + SECOND;
+    add('msg_1', ['created', 'active', 'delivered', 'active'], start);
+    add('msg_2', ['created'], start + newest);
+    await agent.run(1, 2 * MINUTE);
+    agent.kill();
+    await settle(counting);
+    expect(redelivered(), `newest event ${newest} ms after the start`).toBe(1);
+  }
+});
+
 /** Adds a message with attempts, and returns the number of redeliveries by the definition in docs/event-log.md. */
 function addMessage(
   { log }: Pick<FakeLog, 'log'>,
