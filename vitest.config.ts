@@ -75,6 +75,8 @@ export default defineConfig({
     isolate: false,
     sequence: { sequencer: SlowFirst },
     globalSetup: ['test/support/compile-cache.ts'],
+    // Failures show lists of faults whole.
+    chaiConfig: { truncateThreshold: 0 },
     projects: [
       {
         extends: true,

@@ -57,7 +57,7 @@ async function setUp() {
   const service = await serve((request, response) => {
     const { pathname, searchParams: query } = new URL(request.url ?? '', 'http://service');
     const list = PATHS[pathname];
-    if (list) json(response, change(healthyResponse({ list, query }) as Row, list));
+    if (list) json(response, change(healthyResponse({ list, path: pathname, query }) as Row, list));
     else json(response, { error: 'not found' }, 404);
   });
   const every = '200ms';

@@ -38,6 +38,7 @@ export interface Running {
 /** A parsed request. */
 export interface ListRequest {
   readonly list: List;
+  readonly path: string;
   readonly query: URLSearchParams;
 }
 
@@ -86,7 +87,7 @@ export function parseRequest(site: Site, method = '', target = '', authorization
   if (!(url.pathname in PATHS)) site.complain(`path ${url.pathname}`);
   if (target.includes(site.token)) site.complain('a token in an address');
   if (authorization !== `Bearer ${site.token}`) site.complain("a request without this account's own token");
-  return { list: PATHS[url.pathname] ?? 'dlq', query: url.searchParams };
+  return { list: PATHS[url.pathname] ?? 'dlq', path: url.pathname, query: url.searchParams };
 }
 
 export function json(response: ServerResponse, body: unknown, headers: Readonly<Record<string, string>> = {}): void {

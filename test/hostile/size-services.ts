@@ -112,22 +112,24 @@ export const sizeServices: readonly HostileService[] = [
     name: 'pages-of-17-mib',
     outcome: 'ok',
     start(site) {
-      let inVain = 0;
-      let pages = 0;
-      const read = new Set<List>();
+      // The agent learns the page size of each path.
+      const counts = new Map<string, { pages: number; inVain: number }>();
       return listenHttp(site, (listRequest, response) => {
-        const { list, query } = listRequest;
-        if (list === 'flow_control') json(response, healthyResponse(listRequest));
-        else if (Number(query.get('count')) <= 12) {
-          read.add(list);
-          pages += 1;
-          json(response, { [FIELD[list]]: [] });
-        } else {
-          inVain += Number(read.has(list));
-          // One request may have been in flight, and the agent doubles the page size again after 16 pages.
-          if (inVain > 2 + pages / 16) site.complain('another request for a page size that was too large');
-          sendBlanks(response, 17);
+        const { list, path, query } = listRequest;
+        if (list === 'flow_control') return json(response, healthyResponse(listRequest));
+        const count = counts.get(path) ?? { pages: 0, inVain: 0 };
+        counts.set(path, count);
+        if (Number(query.get('count')) <= 12) {
+          count.pages += 1;
+          return json(response, { [FIELD[list]]: [] });
         }
+        count.inVain += Number(count.pages > 0);
+        // One request may have been in flight, and the agent doubles the page size again after 16 pages.
+        if (count.inVain > 1 + Math.ceil(count.pages / 16))
+          site.complain(
+            `${path}: ${count.inVain} requests for a page size that was too large, ${count.pages} for others`,
+          );
+        return sendBlanks(response, 17);
       });
     },
   },
