@@ -5,7 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { parseConfig } from '../../src/config/load.ts';
 import { newFolder } from '../support/folder.ts';
-import { requireProgram } from '../support/prometheus.ts';
+import { bothVersions } from '../support/newer-packages.ts';
 
 function runIn(cwd: string | undefined, program: string, ...args: string[]) {
   const { status, stdout, stderr } = spawnSync(program, args, { cwd, encoding: 'utf8' });
@@ -25,22 +25,22 @@ function scrapeJobs(text: string) {
 const ofAnyHost = (job: unknown) => JSON.stringify(job).replaceAll('localhost', 'delivery-watch');
 
 describe('files in deploy/', () => {
-  it.skipIf(!requireProgram('promtool'))('deploy/prometheus.yml is accepted by promtool, including its rules', () => {
-    const { status, output } = run('promtool', 'check', 'config', 'deploy/prometheus.yml');
+  it.each(bothVersions('promtool'))('%s accepts deploy/prometheus.yml, including its rules', promtool => {
+    const { status, output } = run(promtool, 'check', 'config', 'deploy/prometheus.yml');
     expect(output).toMatch(/SUCCESS: 1 rule files found/);
     expect(status).toBe(0);
   });
 
-  it.skipIf(!requireProgram('promtool'))(
-    'deploy/prometheus.yml documents a working command for a host without containers',
-    () => {
+  it.each(bothVersions('promtool'))(
+    'deploy/prometheus.yml documents a command for a host without containers, whose result %s accepts',
+    promtool => {
       const text = readFileSync('deploy/prometheus.yml', 'utf8');
       const [command = ''] = /(?<=^# {3})sed .*$/m.exec(text) ?? [];
       const folder = newFolder();
       for (const name of ['deploy', 'dashboards']) cpSync(resolve(name), join(folder, name), { recursive: true });
       expect(runIn(folder, 'sh', '-c', command)).toEqual({ status: 0, output: '' });
       const [file = ''] = /\S+$/.exec(command) ?? [];
-      expect(runIn(folder, 'promtool', 'check', 'config', file)).toMatchObject({ status: 0 });
+      expect(runIn(folder, promtool, 'check', 'config', file)).toMatchObject({ status: 0 });
       const settings = JSON.stringify(parse(readFileSync(join(folder, file), 'utf8')));
       expect(settings.match(/[\w-]+:\d{4,5}/g)).toEqual(['localhost:9093', 'localhost:10922']);
     },
@@ -56,20 +56,17 @@ describe('files in deploy/', () => {
     );
   });
 
-  it.skipIf(!requireProgram('amtool'))(
-    'deploy/alertmanager.yml is accepted by amtool and pages for critical alerts',
-    () => {
-      const file = 'deploy/alertmanager.yml';
-      const { status, output } = run('amtool', 'check-config', file);
-      expect(output).toContain('SUCCESS');
-      expect(status).toBe(0);
-      const receiver = (severity: string) =>
-        run('amtool', 'config', 'routes', 'test', `--config.file=${file}`, 'account=a', `severity=${severity}`).output;
-      expect(receiver('critical')).toMatch(/^urgent$/m);
-      expect(receiver('warning')).toMatch(/^default$/m);
-      expect(receiver('info')).toMatch(/^nowhere$/m);
-    },
-  );
+  it.each(bothVersions('amtool'))('%s accepts deploy/alertmanager.yml, which pages for critical alerts', amtool => {
+    const file = 'deploy/alertmanager.yml';
+    const { status, output } = run(amtool, 'check-config', file);
+    expect(output).toContain('SUCCESS');
+    expect(status).toBe(0);
+    const receiver = (severity: string) =>
+      run(amtool, 'config', 'routes', 'test', `--config.file=${file}`, 'account=a', `severity=${severity}`).output;
+    expect(receiver('critical')).toMatch(/^urgent$/m);
+    expect(receiver('warning')).toMatch(/^default$/m);
+    expect(receiver('info')).toMatch(/^nowhere$/m);
+  });
 
   it('the agent accepts the configuration in deploy/', () => {
     const { config } = parseConfig(readFileSync('deploy/agent/config.yaml', 'utf8'), 'deploy/agent/config.yaml');

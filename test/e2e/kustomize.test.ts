@@ -8,7 +8,7 @@ import { readManifests } from '../deploy/manifests.ts';
 import { againstSchema } from '../deploy/schemas.ts';
 import { mainFile } from '../support/bundle.ts';
 import { newFolder } from '../support/folder.ts';
-import { findNewerKubectl } from '../support/newer-packages.ts';
+import { findNewer } from '../support/newer-packages.ts';
 
 interface Manifest {
   readonly kind: string;
@@ -25,7 +25,7 @@ alerts:
   notifiers: [{ name: hook, webhook: { url: 'http://127.0.0.1:9000/' } }]
 `;
 
-const kubectl = findNewerKubectl();
+const kubectl = findNewer('kubectl');
 
 /** Builds a folder as `kubectl apply -k` does. */
 function build(folder: string): Manifest[] {

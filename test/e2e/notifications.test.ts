@@ -3,7 +3,7 @@ import { NAMED } from '../../mixin/catalogue.ts';
 import { alerts } from '../../mixin/rules.ts';
 import { ALERTMANAGER, startAlertmanager } from '../support/alertmanager.ts';
 import { eventually } from '../support/eventually.ts';
-import { requireProgram } from '../support/prometheus.ts';
+import { bothVersions } from '../support/newer-packages.ts';
 import { faster, type Labels, shipped, startReceivers } from '../support/shipped-alertmanager.ts';
 
 const kindOf = new Map(NAMED.map(({ alert, kinds }) => [alert as string, kinds[0]]));
@@ -169,11 +169,11 @@ describe('notifications about incidents', () => {
     expect(named.filter(name => !alerts.some(({ alert }) => alert === name))).toEqual([]);
   });
 
-  it.skipIf(!requireProgram(ALERTMANAGER))(
-    'an Alertmanager with deploy/alertmanager.yml sends each expected notification of an incident once, and no others',
-    async () => {
+  it.each(bothVersions(ALERTMANAGER))(
+    '%s with deploy/alertmanager.yml sends each expected notification of an incident once, and no others',
+    async program => {
       const receivers = await startReceivers();
-      const { url } = await startAlertmanager(receivers.url, faster(100, receivers.url));
+      const { url } = await startAlertmanager(receivers.url, faster(100, receivers.url), program);
       const post = async (alerts: readonly Labels[]) => {
         const answer = await fetch(`${url}/api/v2/alerts`, {
           method: 'POST',

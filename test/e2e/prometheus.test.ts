@@ -8,7 +8,8 @@ import { afterThisTest } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
-import { requireProgram, startPrometheus } from '../support/prometheus.ts';
+import { bothVersions, findNewer } from '../support/newer-packages.ts';
+import { startPrometheus } from '../support/prometheus.ts';
 
 /** State that the emulator's control API reports independently of the lists that the agent reads. */
 interface EmulatorTruth {
@@ -30,21 +31,24 @@ async function startDemo(...args: string[]) {
   return { demo, page, emulator };
 }
 
-describe.skipIf(!requireProgram('promtool'))('metrics of the demo', () => {
+const promtools = bothVersions('promtool');
+describe.skipIf(promtools.length === 0)('metrics of the demo', () => {
   it('promtool accepts the metrics of the demo on every path', async () => {
     const { page } = await startDemo();
     for (const path of ['/metrics', '/probe?account=demo', '/metrics/agent']) {
       const input = await (await fetch(page + path)).text();
       expect(input, path).toContain('# HELP');
-      expect(execFileSync('promtool', ['check', 'metrics'], { input, encoding: 'utf8', stdio: 'pipe' }), path).toBe('');
+      for (const promtool of promtools)
+        expect(execFileSync(promtool, ['check', 'metrics'], { input, encoding: 'utf8', stdio: 'pipe' }), path).toBe('');
     }
   });
 });
 
-describe.skipIf(!requireProgram('prometheus'))('scrapes and service discovery', () => {
+describe.each(bothVersions('prometheus'))('scrapes and service discovery of %s', program => {
   it('a real Prometheus scrapes numbers from the demo that match the emulator', async () => {
     const { page, emulator } = await startDemo();
     const prometheus = await startPrometheus({
+      program,
       scrapeConfigs: [{ job_name: 'demo', static_configs: [{ targets: [new URL(page).host] }] }],
     });
     afterThisTest(() => prometheus.stop());
@@ -100,6 +104,7 @@ describe.skipIf(!requireProgram('prometheus'))('scrapes and service discovery', 
       emulator.token,
     );
     const prometheus = await startPrometheus({
+      program,
       scrapeConfigs: [
         { job_name: 'accounts', http_sd_configs: [{ url: `${page}/api/v1/sd`, refresh_interval: '1s' }] },
         { job_name: 'agent', metrics_path: '/metrics/agent', static_configs: [{ targets: [new URL(page).host] }] },
@@ -152,6 +157,7 @@ describe.skipIf(!requireProgram('prometheus'))('scrapes and service discovery', 
   it('a real Prometheus distinguishes two agents that both serve the same account', async () => {
     const [one, two] = [await startDemo(), await startDemo()];
     const prometheus = await startPrometheus({
+      program,
       scrapeConfigs: [
         {
           job_name: 'accounts',
@@ -171,3 +177,34 @@ describe.skipIf(!requireProgram('prometheus'))('scrapes and service discovery', 
     }
   });
 });
+
+const newer = findNewer('prometheus');
+it.skipIf(newer === undefined)(
+  'a Prometheus 3 stores classic histograms if it scrapes native ones, and if it converts classic ones but is told to keep them',
+  async () => {
+    const { page } = await startDemo();
+    const job = (name: string, settings: object) => ({
+      job_name: name,
+      static_configs: [{ targets: [new URL(page).host] }],
+      ...settings,
+    });
+    const converts = { convert_classic_histograms_to_nhcb: true };
+    const prometheus = await startPrometheus({
+      ...(newer && { program: newer }),
+      flags: ['--enable-feature=native-histograms'],
+      scrapeConfigs: [
+        job('native', {}),
+        job('converted', converts),
+        job('kept', { ...converts, always_scrape_classic_histograms: true }),
+      ],
+    });
+    afterThisTest(() => prometheus.stop());
+    const jobsWith = async (selector: string) =>
+      (await prometheus.query(`count by (job) (${selector})`)).map(({ metric }) => metric.job).sort();
+    const histogram = 'delivery_watch_api_request_duration_seconds';
+    await eventually(async () => {
+      expect(await jobsWith(`histogram_count(${histogram})`)).toEqual(['converted', 'kept']);
+      expect(await jobsWith(`${histogram}_bucket`)).toEqual(['kept', 'native']);
+    });
+  },
+);

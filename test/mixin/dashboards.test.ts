@@ -6,7 +6,7 @@ import { alerts, allGroups } from '../../mixin/rules.ts';
 import { BUILTIN_ALERTS, BUILTIN_KINDS } from '../../src/rules/checks/alerts.ts';
 import { newFolder } from '../support/folder.ts';
 import { knownFamilies, knownSeries } from './known-series.ts';
-import { parsePromql } from './parse-promql.ts';
+import { interpolate, parsePromql } from './parse-promql.ts';
 import { promtools } from './promtool.ts';
 import { type Dashboard, dashboards, panelsOf } from './read-dashboards.ts';
 
@@ -62,6 +62,18 @@ describe('expression checks', () => {
 describe.each(dashboards)('the dashboard %s', (_name, dashboard) => {
   it('a dashboard uses only existing series and labels', () => {
     expect(expressionsOf(dashboard).flatMap(faultsOf)).toEqual([]);
+  });
+});
+
+describe.each(promtools)('queries of the dashboards', promtool => {
+  it(`${promtool} accepts the queries of all panels and annotations`, () => {
+    const file = join(newFolder(), 'rules.yaml');
+    const queries = new Set(dashboards.flatMap(([, dashboard]) => expressionsOf(dashboard)));
+    const rules = [...queries].map((expr, index) => ({ record: `query:${index}`, expr: interpolate(expr) }));
+    expect(rules.length).toBeGreaterThan(70);
+    writeFileSync(file, JSON.stringify({ groups: [{ name: 'queries', rules }] }));
+    const { stdout, stderr } = spawnSync(promtool, ['check', 'rules', '--lint=none', file], { encoding: 'utf8' });
+    expect(stdout, stderr).toContain(`SUCCESS: ${rules.length} rules`);
   });
 });
 

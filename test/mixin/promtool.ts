@@ -3,8 +3,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { allGroups } from '../../mixin/rules.ts';
-import { findNewerPromtool } from '../support/newer-packages.ts';
-import { requireProgram } from '../support/prometheus.ts';
+import { bothVersions } from '../support/newer-packages.ts';
 
 /** Returns the value of a series at a minute; undefined if there is no sample. NaN: a missing sample without a staleness marker. */
 export type Values = (minute: number) => number | undefined;
@@ -28,10 +27,7 @@ export interface RuleTest {
 
 const DEFAULT_STEP = 0.5;
 
-/** Installed versions of promtool. */
-export const promtools = [requireProgram('promtool') ? 'promtool' : undefined, findNewerPromtool()].filter(
-  program => program !== undefined,
-);
+export const promtools = bothVersions('promtool');
 
 /** Converts values to promtool's notation, with `stale` at the end of a series. */
 function samples(values: Values, minutes: number, step: number): string {
@@ -74,12 +70,16 @@ const queriesOf = ({ fires, minutes, step = DEFAULT_STEP }: RuleTest) =>
         }),
     }));
 
-/** Runs `promtool test rules` on the default set. Returns its errors; empty if all tests pass. */
-export function testRules(promtool: string, tests: readonly RuleTest[]): string {
+/** Runs `promtool test rules` on the default set or the given rules. Returns its errors; empty if all tests pass. */
+export function testRules(
+  promtool: string,
+  tests: readonly RuleTest[],
+  rules: readonly object[] = allGroups.default.rules,
+): string {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-rules-'));
   try {
     // Every JSON document is valid YAML.
-    writeFileSync(join(folder, 'rules.yaml'), JSON.stringify({ groups: [allGroups.default] }));
+    writeFileSync(join(folder, 'rules.yaml'), JSON.stringify({ groups: [{ name: 'tested', rules }] }));
     const files = [...Map.groupBy(tests, ({ step = DEFAULT_STEP }) => step)].map(([step, tests]) => {
       const suite = {
         rule_files: ['rules.yaml'],

@@ -43,6 +43,7 @@ const notifyImmediately = (webhookUrl: string) => ({
 export async function startAlertmanager(
   webhookUrl: string,
   config: object = notifyImmediately(webhookUrl),
+  program = ALERTMANAGER,
 ): Promise<Alertmanager> {
   const folder = newFolder();
   const file = join(folder, 'alertmanager.yml');
@@ -68,7 +69,7 @@ export async function startAlertmanager(
     await ended;
   }
   async function start(): Promise<void> {
-    child = spawn(ALERTMANAGER, flags, { stdio: 'ignore' });
+    child = spawn(program, flags, { stdio: 'ignore' });
     await eventually(async () => {
       const answer = await fetch(`${url}/-/ready`);
       if (!answer.ok) throw new Error(`Alertmanager is not ready: ${answer.status}`);

@@ -1,15 +1,16 @@
 import { accessSync, constants } from 'node:fs';
 import { join } from 'node:path';
+import { requireProgram } from './prometheus.ts';
 
 /** Folder into which `.ci/newer-packages /opt/newer-packages` unpacks programs. */
 const USUAL = '/opt/newer-packages';
 
 /**
- * Returns the path of a program from the next Debian release, in the folder that NEWER_PACKAGES names or in the usual one. If
- * it is missing, reports on stderr that tests are skipped and returns undefined, or throws if REQUIRE_E2E is 1. Use it with
+ * Returns the path of a newer program than Debian's, in the folder that NEWER_PACKAGES names or in the usual one. If it is
+ * missing, reports on stderr that tests are skipped and returns undefined, or throws if REQUIRE_E2E is 1. Use it with
  * `test.skipIf(program === undefined)`.
  */
-function find(name: string): string | undefined {
+export function findNewer(name: string): string | undefined {
   const program = join(process.env.NEWER_PACKAGES ?? USUAL, 'usr/bin', name);
   try {
     accessSync(program, constants.X_OK);
@@ -22,5 +23,8 @@ function find(name: string): string | undefined {
   }
 }
 
-export const findNewerKubectl = () => find('kubectl');
-export const findNewerPromtool = () => find('promtool');
+/** Returns Debian's program and the newer one, as far as they are installed. Use it with `describe.each`. */
+export const bothVersions = (
+  name: 'prometheus' | 'promtool' | 'prometheus-alertmanager' | 'amtool',
+): readonly string[] =>
+  [requireProgram(name) ? name : undefined, findNewer(name)].filter(program => program !== undefined);
