@@ -172,7 +172,33 @@ function addRows(dashboard: DashboardBuilder, rows: readonly RowSpec[]): void {
   }
 }
 
-function buildDashboard(name: keyof typeof DASHBOARDS): Dashboard {
+const PANEL_NAMES: Readonly<Record<string, string>> = {
+  heatmap: 'Heatmap',
+  stat: 'Stat',
+  'state-timeline': 'State timeline',
+  table: 'Table',
+  timeseries: 'Time series',
+};
+
+/**
+ * Returns the fields that Grafana adds to an exported dashboard, and that grafana.com requires. `__inputs` is empty, because
+ * provisioning from files does not replace inputs: the variable `datasource` selects the data source.
+ */
+function exportFields({ panels = [] }: Dashboard) {
+  const inRows = panels.flatMap(panel => ('panels' in panel ? panel.panels : [panel]));
+  const types = [...new Set(inRows.map(({ type }) => type))].sort();
+  return {
+    __inputs: [],
+    __elements: {},
+    __requires: [
+      { type: 'grafana', id: 'grafana', name: 'Grafana', version: '12.0.0' },
+      { type: 'datasource', id: 'prometheus', name: 'Prometheus', version: '1.0.0' },
+      ...types.map(type => ({ type: 'panel', id: type, name: PANEL_NAMES[type], version: '' })),
+    ],
+  };
+}
+
+function buildDashboard(name: keyof typeof DASHBOARDS): object {
   const { title, description, rows } = dashboardSpecs[name];
   const dashboard = new DashboardBuilder(title)
     .uid(DASHBOARDS[name])
@@ -187,7 +213,8 @@ function buildDashboard(name: keyof typeof DASHBOARDS): Dashboard {
     .annotations(annotations)
     .links(toAll);
   addRows(dashboard, rows);
-  return dashboard.build();
+  const built = dashboard.build();
+  return { ...exportFields(built), ...built };
 }
 
 const names = Object.keys(DASHBOARDS) as (keyof typeof DASHBOARDS)[];

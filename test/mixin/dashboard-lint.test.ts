@@ -36,6 +36,16 @@ describe.each(dashboards)('the dashboard %s (rules of dashboard-linter)', (name,
     ]);
   });
 
+  it('a dashboard can be imported by hand and from files: it names the plugins that it needs, and needs no inputs', () => {
+    const types = new Set(panelsOf(dashboard).map(({ type }) => type));
+    const required = ['grafana grafana', 'datasource prometheus', ...[...types].sort().map(type => `panel ${type}`)];
+    expect(dashboard.__requires.map(({ type, id }) => `${type} ${id}`)).toEqual(required);
+    for (const { id, name } of dashboard.__requires) expect(name, id).toMatch(/^[A-Z]/);
+    expect(dashboard.__inputs).toEqual([]);
+    // Placeholders of inputs, which provisioning from files does not replace.
+    expect(JSON.stringify(dashboard)).not.toMatch(/\$\{(DS|VAR)_/);
+  });
+
   it('a dashboard follows template-label-promql', () => {
     const queries = dashboard.templating.list
       .filter(({ type }) => type === 'query')

@@ -71,6 +71,8 @@ export interface Panel {
 }
 
 export interface Dashboard {
+  readonly __inputs: readonly object[];
+  readonly __requires: readonly { readonly type: string; readonly id: string; readonly name: string }[];
   readonly uid: string;
   readonly editable: boolean;
   readonly panels: readonly Panel[];
