@@ -50,6 +50,16 @@ export function dashboardsReference(): string {
     '```console\n$ delivery-watch dashboards print --dir dashboards --config config.yaml --runbooks https://wiki.example.org/runbooks --traces https://tempo.example.org/search\n```',
     '`--job` is the scrape job that is initially selected. `--grafana` makes links absolute. The hidden variables `runbooks` and `traces` contain the base URLs of links.',
     'To open a trace from an exemplar in “Time to deliver”, scrape with exemplars (`--enable-feature=exemplar-storage`) and set `exemplarTraceIdDestinations` of the data source to the label `trace_id`.',
+    '## Grafana from files, by hand, and Grafana-managed alerts',
+    'Import `dashboards/*.json` by hand, or mount them with a provider such as `deploy/grafana/dashboards/delivery-watch.yaml`. The variable “Data source” selects the data source.',
+    'If Prometheus evaluates no rules, Grafana can: mount `deploy/grafana/alerting` in `provisioning/alerting`.',
+    list([
+      '`rules.yaml` contains the default set for the job `delivery-watch` and a data source with the uid `prometheus`. Replace both if yours differ.',
+      '`notifications.yaml` contains contact points and policies, which replace all policies of the organization.',
+      'Both lack inhibition. To keep that of `deploy/alertmanager.yml`, let Grafana send its alerts to an external Alertmanager.',
+      'Instead of a record, each rule reads the samples of a day. After the loss of a store, an outage on the same day can fire an ended problem again.',
+      'Tests compare these files with the documented format and evaluate their expressions. They run no Grafana.',
+    ]),
     '## Dashboards',
     'The pictures show an emulated service with three accounts, one of them with an incident: [overview](images/overview-light.png), [dead letters](images/dlq-light-all.png), [agent and API](images/agent-light-all.png). The description of each panel is the question that it answers.',
     list([

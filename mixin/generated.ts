@@ -1,6 +1,7 @@
 import { shippedDashboards } from '../src/cli/shipped.ts';
 import { dashboardsTemplate } from './dashboards.ts';
 import { dashboardsReference } from './dashboards-reference.ts';
+import { grafanaAlerts } from './grafana-alerts.ts';
 import { metricsReference } from './metrics-reference.ts';
 import { ruleFiles, rulesTemplate } from './rules.ts';
 
@@ -15,6 +16,7 @@ export const generatedFiles = (): Readonly<Record<string, string>> => ({
   'docs/dashboards.md': dashboardsReference(),
   ...inFolder('mixin/templates', { 'rules.json': `${rulesTemplate}\n`, 'dashboards.json': `${dashboardsTemplate}\n` }),
   ...ruleFiles(),
+  'deploy/grafana/alerting/rules.yaml': grafanaAlerts(),
   ...inFolder(
     'dashboards',
     Object.fromEntries(dashboards.map(([name, dashboard]) => [name, `${JSON.stringify(dashboard, null, 2)}\n`])),

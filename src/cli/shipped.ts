@@ -83,6 +83,7 @@ export interface ShippedRule {
   readonly record?: string;
   readonly alert?: string;
   readonly expr: string;
+  readonly for?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
 }

@@ -1,5 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { agent, always, down, firing, flat, from, known, until } from './agent-series.ts';
+import { grafanaRules } from './grafana-rules.ts';
 import { promtools, type RuleTest, testRules } from './promtool.ts';
 
 const FAILING = 'a messages_failing critical';
@@ -343,8 +344,30 @@ const others: readonly RuleTest[] = [
   },
 ];
 
-describe.each(promtools)('the default rules with %s (promtool test rules)', promtool => {
-  it.each([...ends, ...restarts, ...takeovers, ...others])('$name', test => {
-    expect(testRules(promtool, [test])).toBe('');
+const tests = [...ends, ...restarts, ...takeovers, ...others];
+
+describe.skipIf(promtools.length === 0)('the default rules (promtool test rules)', () => {
+  it.each(tests)('$name', test => {
+    for (const promtool of promtools) expect(testRules(promtool, [test]), promtool).toBe('');
+  });
+});
+
+const tested = new Set(tests.flatMap(({ fires }) => Object.keys(fires).map(name => name.split(' ')[0])));
+/**
+ * The tested alerts for Grafana, as rules for Prometheus. Each reads the samples of a day. To save time, alerts that no test
+ * expects are omitted, and only one version of promtool runs.
+ */
+const forGrafana = grafanaRules()
+  .filter(({ title }) => tested.has(title))
+  .map(({ title, data: [query], for: pending, labels = {} }) => ({
+    alert: title,
+    expr: query.model.expr,
+    for: pending,
+    labels,
+  }));
+
+describe.skipIf(promtools.length === 0)('the alerts that Grafana evaluates (promtool test rules)', () => {
+  it.each(tests)('$name', test => {
+    expect(testRules(promtools.at(-1) ?? '', [test], forGrafana)).toBe('');
   });
 });
