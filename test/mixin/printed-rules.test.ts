@@ -5,6 +5,7 @@ import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { runCli } from '../support/cli.ts';
 import { newFolder } from '../support/folder.ts';
+import { parsePython, pyYamlIsThere } from '../support/py-yaml.ts';
 import { promtools } from './promtool.ts';
 
 interface RuleGroup {
@@ -45,6 +46,21 @@ describe('printed rules', () => {
     );
     expect(parse(stdout, { version: '1.1', merge: false })).toEqual(parse(stdout));
   });
+
+  it.skipIf(!pyYamlIsThere())(
+    'rules print outputs texts that a parser of YAML 1.1 reads as the same texts',
+    async () => {
+      const file = join(newFolder(), 'config.yaml');
+      const [rule] = config.alerts.rules;
+      const labels = { team: 'on', shift: '12:30:45', since: '2027-01-02', code: '0123', rate: '1_000', empty: '~' };
+      const rules = [{ ...rule, labels, annotations: { summary: 'yes', note: '= {{ $value }}' } }];
+      writeFileSync(file, JSON.stringify({ ...config, alerts: { ...config.alerts, rules } }));
+      const { stdout } = await runCli(['rules', 'print', '--set', 'default,slo', '--config', file]);
+      const last = rulesIn(stdout).at(-1);
+      expect([last?.labels, last?.annotations]).toEqual([labels, rules[0]?.annotations]);
+      expect(parsePython(stdout)).toEqual(parse(stdout));
+    },
+  );
 
   it.each(['sloe', 'slo,', ''])('rules print rejects the sets "%s" and names the allowed ones', async sets => {
     const { code, stderr } = await runCli(['rules', 'print', '--set', sets]);
