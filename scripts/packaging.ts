@@ -16,8 +16,8 @@ const COPIED = [
   'docs/images/{agent-light-all,dlq-light-all,overview-light,overview-*-first-screen,page-*}.png',
 ];
 
-/** Private files that operators may keep in a checkout, and that must not be packaged: see .gitignore. */
-const PRIVATE = ['deploy/secrets/**', 'deploy/prometheus.local.yml'];
+/** Private files that operators may keep in a checkout (see .gitignore), and the chart, which has its own package. */
+const EXCLUDED = ['deploy/secrets/**', 'deploy/prometheus.local.yml', 'deploy/helm/**'];
 
 /** Fields of package.json that are copied to the package's manifest. */
 const FIELDS = ['name', 'version', 'description', 'license', 'keywords', 'engines'] as const;
@@ -97,6 +97,6 @@ export const packaging: Plugin = {
     for (const name of readdirSync(join(ROOT, 'mixin/templates'))) {
       emit(`chunks/mixin/${name}`, readFileSync(join(ROOT, 'mixin/templates', name)));
     }
-    for (const file of globSync(COPIED, { cwd: ROOT, exclude: PRIVATE })) emit(file, readFileSync(join(ROOT, file)));
+    for (const file of globSync(COPIED, { cwd: ROOT, exclude: EXCLUDED })) emit(file, readFileSync(join(ROOT, file)));
   },
 };

@@ -73,10 +73,10 @@ describe('printed YAML', () => {
   });
 });
 
-/** Files that programs other than the agent read. */
-const SHIPPED = ['dashboards/rules/*.yaml', 'deploy/**/*.{yaml,yml}'];
+/** Files that programs other than the agent read, without templates. */
+const SHIPPED = globSync(['dashboards/rules/*.yaml', 'deploy/**/*.{yaml,yml}'], { exclude: ['**/templates/**'] });
 
-it.each(globSync(SHIPPED))('the shipped file %s has the same meaning in YAML 1.1 and 1.2', file => {
+it.each(SHIPPED)('the shipped file %s has the same meaning in YAML 1.1 and 1.2', file => {
   const text = readFileSync(file, 'utf8');
   const read = (version: '1.1' | '1.2') => parseAllDocuments(text, { version }).map(document => document.toJS());
   expect(read('1.1')).toEqual(read('1.2'));

@@ -192,11 +192,13 @@ describe('deploy/kubernetes', () => {
     expect(lint(changed(file, from, to))).toContainEqual(expect.stringContaining(fault));
   });
 
-  it('the manifests and the Dockerfile use the package version', () => {
+  it('the manifests, the Dockerfile and the chart use the package version', () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
     const images = Object.values(files).flatMap(text => [...text.matchAll(/image: \S+\/delivery-watch:(\S+)/g)]);
     expect(images.map(([, tag]) => tag)).toEqual([version, version, version]);
     expect(/^ARG VERSION=(.*)$/m.exec(readFileSync('Dockerfile', 'utf8'))?.[1]).toBe(version);
+    const chart = parse(readFileSync('deploy/helm/delivery-watch/Chart.yaml', 'utf8'));
+    expect(chart).toMatchObject({ version, appVersion: version });
   });
 
   it('the PrometheusRule contains the default rules', () => {

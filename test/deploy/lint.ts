@@ -148,6 +148,15 @@ function lintAgent(
   const env = container.env ?? [];
   const variable = (setting: unknown) =>
     env.find(({ name }) => typeof setting === 'object' && setting && 'env' in setting && name === setting.env);
+  if (!container.args?.includes('--config')) {
+    const isSecret = (name: string) => variable({ env: name })?.valueFrom?.secretKeyRef !== undefined;
+    need(isSecret('DELIVERY_URL') && isSecret('DELIVERY_TOKEN'), 'neither a file nor a Secret names an account');
+    need(
+      mounts.some(({ mountPath }) => mountPath === '/app/data'),
+      'no volume is mounted at /app/data, the folder of the store',
+    );
+    return faults;
+  }
   const volumeAt = (path: string) => {
     const mount = mounts.find(({ mountPath }) => path.startsWith(`${mountPath}/`));
     return template.spec?.volumes?.find(({ name }) => name === mount?.name);

@@ -4,7 +4,7 @@ import {
   ServiceMonitor,
 } from '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1';
 import { Deployment, StatefulSet } from 'kubernetes-models/apps/v1';
-import { NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
+import { Ingress, NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
 import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1';
 
@@ -23,6 +23,7 @@ function checker<T>(Model: { is(value: unknown): value is T; new (data: T): { va
 const CHECKERS = [
   checker(ConfigMap),
   checker(Deployment),
+  checker(Ingress),
   checker(NetworkPolicy),
   checker(PodDisruptionBudget),
   checker(PodMonitor),

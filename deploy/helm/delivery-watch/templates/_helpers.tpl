@@ -1,0 +1,83 @@
+{{/* Room for the suffixes of resources, and of the pods' label controller-revision-hash. */}}
+{{- define "delivery-watch.fullname" -}}
+{{- $name := ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) (contains .Chart.Name .Release.Name) }}
+{{- .Values.fullnameOverride | default $name | trunc 43 | trimSuffix "-" }}
+{{- end }}
+
+{{/* Name of the resources that differ between one process and a leader with standbys. */}}
+{{- define "delivery-watch.workload" -}}
+{{- include "delivery-watch.fullname" . }}{{ if .Values.postgres.enabled }}-replicas{{ end }}
+{{- end }}
+
+{{- define "delivery-watch.serviceAccount" -}}
+{{- .Values.serviceAccount.name | default (ternary (include "delivery-watch.workload" .) "default" .Values.serviceAccount.create) }}
+{{- end }}
+
+{{/* The rules expect this name as the job, also if a parent chart has an alias for this one. */}}
+{{- define "delivery-watch.selector" -}}
+app.kubernetes.io/name: delivery-watch
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "delivery-watch.labels" -}}
+{{ include "delivery-watch.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version | replace "+" "_" }}
+{{- end }}
+
+{{- define "delivery-watch.podSelector" -}}
+{{ include "delivery-watch.selector" . }}
+{{- if .Values.postgres.enabled }}
+app.kubernetes.io/component: replica
+{{- end }}
+{{- end }}
+
+{{/* Not empty if the agent has a configuration file. */}}
+{{- define "delivery-watch.hasFile" -}}
+{{- if or .Values.config .Values.existingConfigMap }}true{{ end }}
+{{- end }}
+
+{{/* config.yaml: the values, with what the pods require. */}}
+{{- define "delivery-watch.config" -}}
+{{- $config := deepCopy .Values.config }}
+{{- $server := $config.server | default dict }}
+{{- $required := dict "listen" "0.0.0.0:10922" "public" .Values.networkPolicy.enabled "probesListen" "0.0.0.0:10923" }}
+{{- if .Values.postgres.enabled }}
+{{- $_ := set $required "replicaUrl" (dict "env" "REPLICA_URL") }}
+{{- $store := $config.store | default dict }}
+{{- $_ := set $store "kind" "postgres" }}
+{{- $_ := set $store "url" (dict "env" "DATABASE_URL") }}
+{{- $_ := set $config "store" $store }}
+{{- end }}
+{{- range $key, $value := $required }}
+{{- if not (hasKey $server $key) }}{{ $_ := set $server $key $value }}{{ end }}
+{{- end }}
+{{- $_ := set $config "server" $server }}
+{{- toYaml $config }}
+{{- end }}
+
+{{/* Contradictions that the schema cannot describe. */}}
+{{- define "delivery-watch.check" -}}
+{{- if and .Values.config .Values.existingConfigMap }}
+{{- fail "set either config or existingConfigMap" }}
+{{- end }}
+{{- if and .Values.config (not .Values.config.accounts) (not .Values.config.accountFiles) }}
+{{- fail "config.accounts is required; without config, the Secret names the account" }}
+{{- end }}
+{{- if and .Values.postgres.enabled (not (include "delivery-watch.hasFile" .)) }}
+{{- fail "postgres.enabled needs config or existingConfigMap" }}
+{{- end }}
+{{- if and .Values.postgres.enabled (or (dig "store" "kind" "" .Values.config) (dig "store" "url" "" .Values.config)) }}
+{{- fail "with postgres.enabled, the chart sets config.store.kind and config.store.url" }}
+{{- end }}
+{{- if and .Values.serviceMonitor.enabled .Values.podMonitor.enabled }}
+{{- fail "enable either serviceMonitor or podMonitor: with both, Prometheus scrapes each pod twice" }}
+{{- end }}
+{{- if and .Values.ingress.enabled (not .Values.ingress.hosts) }}
+{{- fail "ingress.hosts is required" }}
+{{- end }}
+{{- if and (or .Values.prometheusRule.enabled .Values.dashboards.enabled) (not (.Files.Get "files/rules/alerting.yaml")) }}
+{{- fail "the chart's folder lacks rules and dashboards: its symbolic link `files` was not copied" }}
+{{- end }}
+{{- end }}
