@@ -60,7 +60,7 @@ async function measure({ what, accounts: count }: (typeof ROWS)[number]): Promis
   }
 }
 
-/** Measures memory and processor time of an agent by number of accounts, for docs/cost.md. Other load hardly affects the results. */
+/** Measures memory and processor time of an agent by number of accounts, for docs/limits.md. Other load hardly affects the results. */
 export async function run(): Promise<string> {
   const rows: string[][] = [];
   for (const row of ROWS) rows.push(await measure(row));

@@ -1,8 +1,6 @@
 import { shippedDashboards } from '../src/cli/shipped.ts';
 import { dashboardsTemplate } from './dashboards.ts';
-import { dashboardsReference } from './dashboards-reference.ts';
 import { grafanaAlerts } from './grafana-alerts.ts';
-import { metricsReference } from './metrics-reference.ts';
 import { ruleFiles, rulesTemplate } from './rules.ts';
 
 const inFolder = (folder: string, files: Readonly<Record<string, string>>) =>
@@ -10,10 +8,8 @@ const inFolder = (folder: string, files: Readonly<Record<string, string>>) =>
 
 const dashboards = Object.entries(shippedDashboards({}, dashboardsTemplate));
 
-/** Returns the generated files about metrics, rules and dashboards, by path in the repository. */
+/** Returns the generated files about rules and dashboards, by path in the repository. */
 export const generatedFiles = (): Readonly<Record<string, string>> => ({
-  'docs/metrics.md': metricsReference(),
-  'docs/dashboards.md': dashboardsReference(),
   ...inFolder('mixin/templates', { 'rules.json': `${rulesTemplate}\n`, 'dashboards.json': `${dashboardsTemplate}\n` }),
   ...ruleFiles(),
   'deploy/grafana/alerting/rules.yaml': grafanaAlerts(),

@@ -1,12 +1,14 @@
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { generatedFiles } from '../mixin/generated.ts';
+import { metricsReference } from '../mixin/metrics-reference.ts';
 import { configJsonSchema, type JsonSchema, withoutNull } from '../src/config/json-schema.ts';
 import { version } from '../src/kit/version.ts';
+import { recorded } from '../src/status/recording.ts';
+import { alertCatalogue, runbooks } from './alerts.ts';
 import { withPart } from './generated-part.ts';
 import { publicNames } from './names.ts';
 import { exposureTable, openApi, routesTable } from './openapi.ts';
-import { problemsReference, runbooks } from './problems.ts';
 import { stagesTable } from './stages.ts';
 
 /**
@@ -81,6 +83,15 @@ function configReference(schema: JsonSchema): string {
   ].join('\n\n')}\n`;
 }
 
+/** Returns the list of families in the history for docs/store.md. */
+function historyList(): string {
+  const names = recorded.flatMap(({ family, largest, along = [] }) => {
+    const suffix = largest === undefined ? '' : ` (the ${largest} largest)`;
+    return [family, ...along].map(({ name }) => `\`${name.replace('delivery_', '')}\`${suffix}`);
+  });
+  return `Families (\`delivery_…\`): ${names.join(', ')}.`;
+}
+
 const schema = configJsonSchema();
 const files: Readonly<Record<string, string>> = {
   'config.schema.json': `${JSON.stringify(schema, null, 2)}\n`,
@@ -89,7 +100,9 @@ const files: Readonly<Record<string, string>> = {
   'docs/openapi.json': `${JSON.stringify(openApi(version), null, 2)}\n`,
   'docs/api.md': withPart('docs/api.md', 'routes', routesTable()),
   'docs/operate.md': withPart('docs/operate.md', 'routes', exposureTable()),
-  'docs/problems.md': problemsReference(),
+  'docs/metrics.md': withPart('docs/metrics.md', 'metrics', `\n${metricsReference()}\n`),
+  'docs/store.md': withPart('docs/store.md', 'history', historyList()),
+  'docs/alerts.md': withPart('docs/alerts.md', 'catalogue', `\n${alertCatalogue()}\n`),
   ...runbooks(),
   ...generatedFiles(),
 };

@@ -6,11 +6,10 @@ import { type Lockfile, lockKey, sbomOf } from './sbom.ts';
 
 const ROOT = join(import.meta.dirname, '..');
 
-/** Repository files that are copied to the same path in the package. */
+/** Repository files for users, which are copied to the same path in the package. */
 const COPIED = [
-  '{LICENSE,README.md,CHANGELOG.md,CONTRIBUTING.md,RELEASING.md,SECURITY.md,config.example.yaml,config.schema.json}',
-  'bench/RESULTS.md',
-  '{dashboards,deploy,examples,docs/adr,docs/runbooks}/**/*.*',
+  '{LICENSE,README.md,CHANGELOG.md,SECURITY.md,config.example.yaml,config.schema.json}',
+  '{dashboards,deploy,examples,docs/runbooks}/**/*.*',
   'docs/{*.md,openapi.json}',
   // The pictures that the documents show or link to.
   'docs/images/{agent-light-all,dlq-light-all,overview-light,overview-*-first-screen,page-*}.png',

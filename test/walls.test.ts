@@ -211,8 +211,8 @@ describe('import rules', () => {
   it('every file in the list of pure files exists', () =>
     expect([...PURE].filter(path => !files.includes(path))).toEqual([]));
 
-  it('the table in docs/architecture.md matches the import rules', () => {
-    const page = readFileSync('docs/architecture.md', 'utf8');
+  it('the table in docs/contributing/architecture.md matches the import rules', () => {
+    const page = readFileSync('docs/contributing/architecture.md', 'utf8');
     const rows = [...page.matchAll(/^\| `([\w-]+)` \| .* \| (.*) \|(.*)\|$/gm)];
     const modules = [...MODULES.keys()];
     const named = (text: string) => modules.filter(module => new RegExp(`(?<![\\w-])${module}(?![\\w-])`).test(text));
@@ -229,7 +229,9 @@ describe('import rules', () => {
       imports: [...(importsOf(module) ?? [])].sort(),
       doors: DOORS[module] ?? [],
     }));
-    expect(documented, 'change docs/architecture.md, or TABLE and DOORS in test/walls.test.ts').toEqual(enforced);
+    expect(documented, 'change docs/contributing/architecture.md, or TABLE and DOORS in test/walls.test.ts').toEqual(
+      enforced,
+    );
   });
 
   it('modules import only modules above them in the table', () => {
@@ -241,7 +243,10 @@ describe('import rules', () => {
   it('every module is listed in the table', () => {
     const modules = new Set(files.filter(path => path.includes('/')).map(path => path.split('/')[0]));
     const unlisted = [...modules].filter(module => !MODULES.has(module as string));
-    expect(unlisted, 'add these modules to TABLE in test/walls.test.ts and to docs/architecture.md').toEqual([]);
+    expect(
+      unlisted,
+      'add these modules to TABLE in test/walls.test.ts and to docs/contributing/architecture.md',
+    ).toEqual([]);
   });
 
   it.each([

@@ -311,7 +311,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
 const verdictStage: CallbackStage = {
   name: 'verdict',
   reasons: Object.fromEntries(
-    NOT_STUCK.map(reason => [reason, 'the callback is [not stuck](auto-cancel-rules.md#verdicts-and-reasons)']),
+    NOT_STUCK.map(reason => [reason, 'the callback is [not stuck](auto-cancel.md#verdicts-and-reasons)']),
   ),
   phases: BEFORE_INTENT,
   check: ({ evaluated: { finding } }) => (finding.verdict === 'stuck' ? undefined : finding.reason),

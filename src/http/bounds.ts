@@ -3,7 +3,7 @@ import type { Log } from '../kit/log.ts';
 
 export type Bounds = Readonly<typeof BOUNDS>;
 
-/** Limits on clients, described in docs/bounds.md. Times in milliseconds. */
+/** Limits on clients, described in docs/limits.md. Times in milliseconds. */
 export const BOUNDS = {
   maxConnections: 512,
   /** Maximum time from the start of a response until the client has read it. */

@@ -1,7 +1,7 @@
 import { MINUTE } from '../kit/duration.ts';
 
 /**
- * Thresholds of the checks. Shares are from 0 to 1, times in milliseconds. The conditions in docs/problems.md and in the runbooks
+ * Thresholds of the checks. Shares are from 0 to 1, times in milliseconds. The conditions in docs/alerts.md and in the runbooks
  * contain the same values, as do Prometheus rules and dashboards.
  */
 

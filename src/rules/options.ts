@@ -134,7 +134,7 @@ const builtinOptions = z
     disable: z
       .array(z.enum(CHECK_KINDS))
       .default([])
-      .describe('Kinds of problems that are not sent: see docs/problems.md.'),
+      .describe('Kinds of problems that are not sent: see docs/alerts.md#catalogue.'),
     enable: z
       .array(z.enum(CHECK_KINDS))
       .default([])

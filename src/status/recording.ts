@@ -20,7 +20,7 @@ import { type AlertsOptions, isAbout } from '../rules/options.ts';
 import { createSelection, windowsOf } from '../rules/windows.ts';
 import type { StoreOptions } from '../store/options.ts';
 
-/** Families in the history. docs/store.md also lists them. */
+/** Families in the history, from which the list in docs/store.md derives. */
 export const recorded: readonly Recorded[] = [
   { family: dlqFamilies.messages },
   { family: dlqFamilies.entered },

@@ -87,7 +87,7 @@ export const isMissingPath = (error: unknown): boolean =>
 const NETWORK = 'check the network path: route, firewall, proxy; a running agent retries';
 
 const REMEDIES: Readonly<Record<Reason, string>> = {
-  unauthorized: 'replace the token: docs/tokens.md',
+  unauthorized: 'replace the token: docs/access.md#tokens',
   forbidden: 'give the token permission to read this, or disable the collector',
   not_found: 'check baseUrl and paths, or disable the collector',
   rate_limited: 'lower budget.requestsPerSecond, or try again later',

@@ -1,6 +1,5 @@
 import { globSync, readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
-import { recorded } from '../../src/status/recording.ts';
 import { REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
 
 const page = readFileSync('docs/log.md', 'utf8');
@@ -35,10 +34,4 @@ it('docs/log.md explains every message of level warn and error', () => {
   expect(logged.length).toBeGreaterThan(40);
   const explained = codeInFirstCells('Lines that need action');
   expect([...new Set(logged)].filter(message => !explained.includes(message))).toEqual([]);
-});
-
-it('docs/store.md lists every family that the history records', () => {
-  const store = readFileSync('docs/store.md', 'utf8');
-  const names = recorded.map(({ family }) => family.name.replace('delivery_', ''));
-  expect(names.filter(name => !store.includes(`\`${name}\``))).toEqual([]);
 });

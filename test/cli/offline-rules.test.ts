@@ -62,8 +62,8 @@ describe('examples', () => {
     }
   });
 
-  it('the case in docs/auto-cancel-rules.md passes', () => {
-    const [, text = ''] = /```yaml\n(.*?)```/s.exec(readFileSync('docs/auto-cancel-rules.md', 'utf8')) ?? [];
+  it('the case in docs/auto-cancel.md passes', () => {
+    const [, text = ''] = /```yaml\n(.*?)```/s.exec(readFileSync('docs/auto-cancel.md', 'utf8')) ?? [];
     expect(found(text)).toEqual(['ok: not_stuck in_progress_for', 'ok: stuck stuck']);
   });
 

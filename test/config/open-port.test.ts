@@ -58,7 +58,7 @@ it.each(
   }
 });
 
-it.each(['README.md', 'docs/getting-started.md', 'docs/systemd.md'])(
+it.each(['README.md', 'docs/getting-started.md', 'docs/install.md'])(
   'the first configuration in %s causes no warning about the port',
   file => {
     const [, text = ''] = /```yaml\n((?:#.*\n)?server:[\s\S]*?)```/.exec(readFileSync(file, 'utf8')) ?? [];

@@ -34,7 +34,7 @@ it('counters continue after a backup is restored and after files are copied from
   // A clean shutdown leaves one complete file.
   expect(existsSync(`${agent.store}-wal`)).toBe(false);
 
-  const [, commands = ''] = /^## Restore$.*?```sh\n(.*?)```/ms.exec(readFileSync('docs/store.md', 'utf8')) ?? [];
+  const [, commands = ''] = /^### Restore$.*?```sh\n(.*?)```/ms.exec(readFileSync('docs/store.md', 'utf8')) ?? [];
   execFileSync('sh', ['-e', '-c', commands.replaceAll('delivery-watch.db', 'store.db')], { cwd: agent.folder });
   expect(readdirSync(join(agent.folder, 'replaced'))).toEqual(['store.db', 'store.db-lock']);
   await agent.start();

@@ -36,7 +36,7 @@ it('doctor runs alongside an agent and exits with 0, with 1 after a failed check
     status: 'fail',
     detail:
       'the service rejects the token in the environment variable DELIVERY_TOKEN: unable to authenticate: invalid token',
-    todo: 'replace the token: docs/tokens.md',
+    todo: 'replace the token: docs/access.md#tokens',
   });
   expect(refused.stdout).not.toContain('canary');
   expect(await agent.value('delivery_watch_build_info')).toBe(1);

@@ -54,7 +54,7 @@ it('.ci/release-files writes the package, the SBOMs of package and image, checks
   expect(notes).toContain('### Collection');
   expect(notes).not.toContain('Later.');
   const documents = `https://github.com/example/delivery-watch/blob/v${version}/docs/`;
-  expect(notes).toContain(`[docs/freshness.md](${documents}freshness.md)`);
+  expect(notes).toContain(`[docs/metrics.md](${documents}metrics.md#freshness)`);
   expect(notes).not.toContain('](docs/');
 });
 

@@ -38,9 +38,9 @@ const addDeadLetter = ({ emulator }: Awaited<ReturnType<typeof setUp>>) =>
     body: CANARY,
   });
 
-/** Runs the chat script of docs/report.md with a configuration and returns the bodies of the script's requests. */
+/** Runs the chat script of docs/inspect.md with a configuration and returns the bodies of the script's requests. */
 async function runChatScript(config: string, env: Readonly<Record<string, string>>): Promise<string[]> {
-  const [, script = ''] = /^```sh\n(#!.*?)^```/ms.exec(readFileSync('docs/report.md', 'utf8')) ?? [];
+  const [, script = ''] = /^```sh\n(#!.*?)^```/ms.exec(readFileSync('docs/inspect.md', 'utf8')) ?? [];
   const bodies: string[] = [];
   const chat = await serve(async (request, response) => {
     bodies.push(await text(request));
@@ -58,7 +58,7 @@ async function runChatScript(config: string, env: Readonly<Record<string, string
 
 const NO_AGENT = /^No running agent responded: /;
 
-describe.skipIf(!requireProgram('jq') || !requireProgram('curl'))('the chat script in docs/report.md', () => {
+describe.skipIf(!requireProgram('jq') || !requireProgram('curl'))('the chat script in docs/inspect.md', () => {
   it('the chat script posts the report only if something is wrong, and the error if the configuration is missing', async () => {
     const scene = await setUp();
     const env = { DELIVERY_TOKEN: CANARY };

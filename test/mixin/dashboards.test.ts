@@ -108,8 +108,8 @@ describe('rules', () => {
   });
 });
 
-describe('the PromQL examples in docs/alerts.md', () => {
-  const [, block = ''] = /^```promql\n(.*?)^```/ms.exec(readFileSync('docs/alerts.md', 'utf8')) ?? [];
+describe('the PromQL examples in docs/dashboards.md', () => {
+  const [, block = ''] = /^```promql\n(.*?)^```/ms.exec(readFileSync('docs/dashboards.md', 'utf8')) ?? [];
   const examples = [...block.matchAll(/^# (.*)\n(.*)$/gm)].map(([, title = '', expr = '']) => [title, expr] as const);
 
   it('there are five examples', () => expect(examples).toHaveLength(5));

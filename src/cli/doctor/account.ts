@@ -20,7 +20,7 @@ const RENEW_DAYS = 14;
 const CLOCK_FAILS = 60_000;
 /** Time limit of a read (ms). It ends before its probe, so that the reason of a failure is reported. */
 const readLimit = ({ timeout = TIME_LIMIT }: DoctorDeps) => timeout * 0.9;
-const FILTER_REMEDY = 'check the match of the filter: docs/dead-letters.md#filters';
+const FILTER_REMEDY = 'check the match of the filter: docs/collectors.md#filters';
 
 /** Opens a TCP or TLS connection without sending a request. `via`: text that names the proxy in the result. */
 export async function checkConnection(dispatcher: Dispatcher, url: URL, now: number, via = ''): Promise<Diagnosis> {

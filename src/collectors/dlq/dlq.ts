@@ -70,7 +70,7 @@ const options = z.strictObject({
     .max(1000)
     .superRefine(uniqueNames)
     .default([])
-    .describe('Named parts of the queue: see docs/dead-letters.md.'),
+    .describe('Named parts of the queue: see docs/collectors.md.'),
   breakdowns: z
     .array(z.enum(dimensions, { error: `must be one of ${dimensions.join(', ')}` }))
     .default(['urlHost', 'responseStatus'])

@@ -53,7 +53,7 @@ export interface Check<I> extends Durations {
   readonly collector?: keyof ShownFacts;
   /** Whether partial data suffices, because the check reads only a size that includes unreadable rows. */
   readonly readsSize?: boolean;
-  /** Condition for a finding, as Markdown for docs/problems.md. */
+  /** Condition for a finding, as Markdown for docs/alerts.md. */
   readonly when: string;
   check(input: I): Findings;
 }

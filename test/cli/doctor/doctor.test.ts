@@ -24,9 +24,9 @@ it('doctor compares the rows of each filter with its match, and reports a parame
   const { all } = await diagnose(configFile(service, { collect: { dlq: { filters } } }));
   expect(all.filter(line => line.includes(' a filter '))).toEqual([
     'ok a filter by-url: 2 entries',
-    'fail a filter by-queue: the service ignores the parameter queueName: 2 of 2 rows do not match → check the match of the filter: docs/dead-letters.md#filters',
-    'warn a filter by-label: 2 entries; rows do not report every field of match → check the match of the filter: docs/dead-letters.md#filters',
-    'fail a filter by-ip: GET /v2/dlq: status 400: unknown parameter callerIp → check the match of the filter: docs/dead-letters.md#filters',
+    'fail a filter by-queue: the service ignores the parameter queueName: 2 of 2 rows do not match → check the match of the filter: docs/collectors.md#filters',
+    'warn a filter by-label: 2 entries; rows do not report every field of match → check the match of the filter: docs/collectors.md#filters',
+    'fail a filter by-ip: GET /v2/dlq: status 400: unknown parameter callerIp → check the match of the filter: docs/collectors.md#filters',
   ]);
 });
 
@@ -129,7 +129,7 @@ it('doctor reports a rejected token once and skips the lists', async () => {
   const service = await answers();
   const { all, of } = await diagnose(configFile(service), { env: { DELIVERY_TOKEN: 'another' } });
   expect(of('token')).toEqual([
-    'fail a token: the service rejects the token in the environment variable DELIVERY_TOKEN → replace the token: docs/tokens.md',
+    'fail a token: the service rejects the token in the environment variable DELIVERY_TOKEN → replace the token: docs/access.md#tokens',
   ]);
   expect(all.slice(-7)).toEqual([
     'skip a dlq: needs token',
@@ -151,7 +151,7 @@ it('doctor shows why the service rejects a token or a request, without showing s
     });
   const refused = await diagnose(configFile(await refusing(401, 'token\u001b[31m expired\n')));
   expect(refused.of('token')).toEqual([
-    'fail a token: the service rejects the token in the environment variable DELIVERY_TOKEN: token expired → replace the token: docs/tokens.md',
+    'fail a token: the service rejects the token in the environment variable DELIVERY_TOKEN: token expired → replace the token: docs/access.md#tokens',
   ]);
   const forbidden = await diagnose(configFile(await refusing(403, 'test-token may not read; see ?key=1')), {
     env: { DELIVERY_TOKEN: 'test-token' },
@@ -247,7 +247,7 @@ it('doctor uses the action token only for one read, and only if a rule may act',
   ]);
   const acting = withAction('enforce');
   expect((await diagnose(acting, { env })).of('action token')).toEqual([
-    'fail a action token: the service rejects the token in the environment variable ACTION → replace the token: docs/tokens.md',
+    'fail a action token: the service rejects the token in the environment variable ACTION → replace the token: docs/access.md#tokens',
   ]);
   expect((await diagnose(acting, { env: { ...env, ACTION: TOKEN } })).of('action token')).toEqual([
     'ok a action token: the service accepts the token in the environment variable ACTION; only a cancel shows its permissions',

@@ -150,7 +150,7 @@ it('an attempt after the end is counted if one read lists both, a minute late, a
   }
 });
 
-/** Adds a message with attempts, and returns the number of redeliveries by the definition in docs/event-log.md. */
+/** Adds a message with attempts, and returns the number of redeliveries by the definition in docs/collectors.md. */
 function addMessage(
   { log }: Pick<FakeLog, 'log'>,
   messageId: string,
