@@ -132,7 +132,7 @@ describe('page routes', () => {
     expect((await get('/runbooks/DeliveryTokenRejected.md')).status).toBe(200);
     const { text } = await get('/runbooks/DeliveryTokenRejected');
     expect(text).toContain('<li>Is it the token of this region? Each region has its own.</li>');
-    expect(text).toContain('<code>rotate-token</code> again to finish it: access.md#tokens.</li>');
+    expect(text).toContain('<code>rotate-token</code> again to finish it: access.md.</li>');
     expect((await get('/runbooks/DeliveryDlqGrowing')).text).toContain('<em>Dead letters by host</em> and <em>');
     for (const name of ['..%2fmetrics', 'Nothing', '']) {
       expect((await get(`/runbooks/${name}`)).status, name).toBe(404);
