@@ -3,20 +3,17 @@ import { existsSync, mkdtempSync, rmSync } from 'node:fs';
 import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import type { Picture } from './pictures.ts';
 import { importFiles, startPrometheus } from './prometheus.ts';
-import { replayRules } from './replay-rules.ts';
-import { recordWorld, TARGET_LABELS } from './world/record.ts';
+import { recordWorld } from './world/record.ts';
 
 const USAGE = `npm run dashboards:draw -- [options]
   --out DIR         folder of the pictures (docs/images)
-  --dashboards DIR  folder of the dashboards, with their rules in DIR/rules (dashboards)
+  --dashboards DIR  folder of the dashboards (dashboards)
   --only NAME       draws only this dashboard, such as overview
   --keep DIR        keeps the recorded data there; later runs reuse it instead of recording
   --hours N         length of the simulated past (25: the longest window of a panel plus one)
-  --live SECONDS    how long Prometheus scrapes the agent and evaluates alerts before the pictures (150)
 `;
 
 const root = resolve(import.meta.dirname, '../..');
@@ -28,7 +25,6 @@ const { values } = parseArgs({
     only: { type: 'string' },
     keep: { type: 'string' },
     hours: { type: 'string', default: '25' },
-    live: { type: 'string', default: '150' },
     help: { type: 'boolean', short: 'h' },
   },
 });
@@ -59,22 +55,11 @@ async function picturesOf(folder: string): Promise<Picture[]> {
   return pictures;
 }
 
-/** Records the simulated past and a live period in `data`. Returns the end of the recording (ms since the Unix epoch). */
+/** Records the simulated past in `data`. Returns its end (ms since the Unix epoch). */
 async function record(folder: string, data: string): Promise<number> {
-  const rules = join(values.dashboards, 'rules');
-  const [recording, alerting] = ['recording', 'alerting'].map(name => join(rules, `${name}.yaml`)) as [string, string];
-  const world = await recordWorld(Number(values.hours) * 3_600_000, folder, log);
-  try {
-    await importFiles(world.files, data);
-    await replayRules({ data, folder, recording, alerting, since: world.since });
-    log('the past is recorded; Prometheus now scrapes the agent and evaluates the rules');
-    const live = await startPrometheus(data, { address: world.target, labels: TARGET_LABELS }, [recording, alerting]);
-    await sleep(Number(values.live) * 1000);
-    await live.stop();
-    return Date.now();
-  } finally {
-    await world.close();
-  }
+  const { files, until } = await recordWorld(Number(values.hours) * 3_600_000, folder, log);
+  await importFiles(files, data);
+  return until;
 }
 
 /** Returns a message for each requirement that is not installed. */
@@ -109,7 +94,7 @@ async function main(): Promise<void> {
   const page = join(folder, 'page');
   await bundlePage(page);
   await mkdir(values.out, { recursive: true });
-  const prometheus = await startPrometheus(data, { address: undefined, labels: TARGET_LABELS }, []);
+  const prometheus = await startPrometheus(data);
   const warnings = await drawPictures({
     pictures: await picturesOf(values.dashboards),
     page,

@@ -11,12 +11,6 @@ const run = promisify(execFile);
 /** Time limit for Prometheus to open its blocks (ms). */
 const READY_MS = 120_000;
 
-export interface Target {
-  /** Scraped `host:port`; undefined to scrape nothing. */
-  readonly address: string | undefined;
-  readonly labels: Readonly<Record<string, string>>;
-}
-
 export interface Prometheus {
   readonly url: string;
   stop(): Promise<void>;
@@ -36,27 +30,19 @@ async function end(child: ChildProcess): Promise<void> {
   await once(child, 'exit');
 }
 
-/** Starts Prometheus with the data folder `data` and the given rule files. */
-export async function startPrometheus(data: string, target: Target, rules: readonly string[]): Promise<Prometheus> {
+/** Starts Prometheus with the data folder `data`. It scrapes nothing. */
+export async function startPrometheus(data: string): Promise<Prometheus> {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
-  const file = join(data, '..', `prometheus-${port}.json`);
-  const targets = target.address === undefined ? [] : [target.address];
-  const config = {
-    global: { scrape_interval: '15s', evaluation_interval: '15s' },
-    rule_files: rules,
-    scrape_configs: [{ job_name: target.labels.job, static_configs: [{ targets, labels: target.labels }] }],
-  };
+  const file = join(data, '..', 'prometheus.json');
   // Every JSON document is valid YAML.
-  await writeFile(file, JSON.stringify(config));
+  await writeFile(file, '{}');
   const child = spawn(
     'prometheus',
     [
       `--config.file=${file}`,
       `--storage.tsdb.path=${data}`,
       '--storage.tsdb.retention.time=90d',
-      // By default, Prometheus does not restore active alerts with a `for` below ten minutes when it starts.
-      '--rules.alert.for-grace-period=0s',
       `--web.listen-address=127.0.0.1:${port}`,
     ],
     { stdio: ['ignore', 'ignore', 'pipe'] },

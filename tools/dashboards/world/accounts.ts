@@ -45,7 +45,7 @@ export function addScenarios(pastMs: number): void {
 export const accounts = { orders: 'slow-afternoon', billing: 'late-growth', workflows: 'stuck-callback' } as const;
 
 /** Fault that simulates the network latency of the service. */
-const far: FaultSeed = { latencyMs: 30, jitterMs: 60 };
+const far: FaultSeed = { latencyMs: 60 };
 
 /** Returns the service's faults: latency and, during one outage of all accounts, errors as in the scenario `outage`. */
 export function faultsAt(msLeft: number): readonly FaultSeed[] {

@@ -9,18 +9,15 @@ import { type Emulator, startEmulator } from '../../../src/emulator/server.ts';
 import { accounts, addScenarios, faultsAt, settings } from './accounts.ts';
 import { type CatchUpClock, createCatchUpClock } from './catch-up-clock.ts';
 
-export interface World {
-  /** Address at which Prometheus scrapes the agent after the replay. */
-  readonly target: string;
+export interface Recording {
   /** The past as OpenMetrics, one file per Prometheus block. */
   readonly files: readonly string[];
-  /** Start of the recorded past (ms since the Unix epoch). */
-  readonly since: number;
-  close(): Promise<void>;
+  /** Time of the last scrape (ms since the Unix epoch). */
+  readonly until: number;
 }
 
 /** Labels that Prometheus adds to scraped series. */
-export const TARGET_LABELS = { job: 'delivery-watch', instance: 'delivery-watch:10922' } as const;
+const TARGET_LABELS = { job: 'delivery-watch', instance: 'delivery-watch:10922' } as const;
 
 const SCRAPE_MS = 30_000;
 const BLOCK_MS = 2 * 3_600_000;
@@ -116,49 +113,39 @@ async function startEmulators(clock: CatchUpClock): Promise<Map<string, Emulator
   return emulators;
 }
 
-/** Simulates a past of `pastMs` as fast as possible, and records its scrapes. The agent then continues in real time. */
-export async function recordWorld(pastMs: number, folder: string, log: (text: string) => void): Promise<World> {
+/** Simulates a past of `pastMs` as fast as possible, and records its scrapes. */
+export async function recordWorld(pastMs: number, folder: string, log: (text: string) => void): Promise<Recording> {
   addScenarios(pastMs);
   const clock = createCatchUpClock(pastMs);
   const since = clock.now();
   const emulators = await startEmulators(clock);
-  // Accepts notifications, and serves metrics to Prometheus.
-  let scrape = async () => '';
-  const server = createServer(async (request, response) => {
-    response.setHeader('content-type', 'text/plain; version=0.0.4');
+  const receiver = createServer((request, response) => {
     request.resume();
-    response.end(request.url === '/metrics' ? await scrape() : '');
+    response.end();
   }).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  const target = `127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const config = configOf(emulators, `http://${target}`);
+  await once(receiver, 'listening');
+  const config = configOf(emulators, `http://127.0.0.1:${(receiver.address() as AddressInfo).port}`);
   const agent: Agent = await startAgent(
     { file: 'demo', config, hash: 'demo', warnings: [] },
     { env: {}, clock, random: Math.random },
   );
-  scrape = async () => startedAt(await (await fetch(`${agent.url}/metrics`)).text(), since) + leaseSeries(clock.now());
   const recorder = createRecorder(folder);
-  let reported = 0;
+  let [reported, until] = [0, since];
   await clock.catchUp(SCRAPE_MS, async () => {
     const at = clock.now();
     for (const { faults } of emulators.values()) faults.replace(faultsAt(Date.now() - at));
-    const text = await scrape();
+    const text = startedAt(await (await fetch(`${agent.url}/metrics`)).text(), since) + leaseSeries(at);
     if (at - since - reported > 3_600_000) {
       reported = at - since;
       log(`${Math.round(reported / 3_600_000)} h simulated; ${text.split('\n').length} lines per scrape`);
     }
     await recorder.write(text, at);
+    until = at;
   });
   await recorder.end();
-  return {
-    target,
-    files: recorder.files,
-    since,
-    async close() {
-      await agent.close();
-      server.close();
-      server.closeAllConnections();
-      await Promise.all([...emulators.values()].map(emulator => emulator.close()));
-    },
-  };
+  await agent.close();
+  receiver.close();
+  receiver.closeAllConnections();
+  await Promise.all([...emulators.values()].map(emulator => emulator.close()));
+  return { files: recorder.files, until };
 }
