@@ -1,4 +1,3 @@
-import { seriesDropped } from '../src/collectors/cap.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
 import { alertingFamilies } from '../src/metrics/alerting.ts';
@@ -7,23 +6,8 @@ import { ownFamilies } from '../src/metrics/own.ts';
 import { highestOf, lowestOf } from '../src/rules/promql.ts';
 import { ofRow, ofSeries } from './dashboard-links.ts';
 import { SUCCEEDED } from './palette.ts';
-import { each, one, type PanelSpec, type RowSpec } from './panel.ts';
-import {
-  ACCOUNT_LEGEND,
-  age,
-  chosen,
-  flow,
-  highestTen,
-  inRange,
-  least,
-  level,
-  ofAgent,
-  ofAgents,
-  onlyTen,
-  PER_TEN,
-  quantile,
-  rise,
-} from './queries.ts';
+import { each, type PanelSpec, type RowSpec } from './panel.ts';
+import { ACCOUNT_LEGEND, age, chosen, flow, inRange, ofAgent, ofAgents, onlyTen, quantile, rise } from './queries.ts';
 
 const own = ownFamilies;
 const { newest, gaps, late, duplicates, untracked } = events.families;
@@ -33,30 +17,11 @@ const account = { keep: ['account'] } as const;
 const requestsLeft = lowestOf(`${chosen(own.budgetRemaining)} / ${chosen(own.budgetLimit)}`);
 const FEW_LEFT = { warning: 0.25, critical: 0.1 };
 
-const stats: readonly PanelSpec[] = [
-  {
-    kind: 'stat',
-    title: 'Agents',
-    description: 'How many agents are scraped?',
-    width: 12,
-    queries: one(`count(${ofAgent('delivery_watch_build_info')})`),
-    noValue: 'none',
-  },
-  {
-    kind: 'stat',
-    title: 'Fewest requests left',
-    description: 'Which account has the smallest share of its request budget for this UTC day left?',
-    unit: 'share',
-    queries: each(ACCOUNT_LEGEND, least(requestsLeft)),
-    thresholds: FEW_LEFT,
-    noValue: 'unknown',
-  },
-];
-
 const freshness: readonly PanelSpec[] = [
   {
     kind: 'states',
     title: 'Rounds',
+    width: 8,
     description: 'Did the last attempt of each round succeed? The ten that fail most.',
     words: SUCCEEDED,
     queries: each(
@@ -67,6 +32,7 @@ const freshness: readonly PanelSpec[] = [
   },
   {
     title: 'Age of the data',
+    width: 8,
     description: 'How long ago did the last complete round start? The ten that were stale for longest.',
     unit: 'seconds',
     queries: each(
@@ -77,15 +43,8 @@ const freshness: readonly PanelSpec[] = [
     noValue: 'no round is complete yet',
   },
   {
-    title: 'Round duration',
-    description: `How long do rounds take? ${PER_TEN}`,
-    unit: 'seconds',
-    queries: each(ROUND, highestTen(own.duration, round)),
-    links: ofSeries('agent'),
-    noValue: 'no round has ended yet',
-  },
-  {
     title: 'Age of the newest event',
+    width: 8,
     description:
       'How far does the event log lag? An idle account has old events, too. The ten that are oldest at the end.',
     unit: 'seconds',
@@ -101,24 +60,14 @@ const freshness: readonly PanelSpec[] = [
 const api: readonly PanelSpec[] = [
   {
     kind: 'stack',
-    title: 'Requests by endpoint',
-    description: 'Which endpoints does the agent call?',
-    width: 8,
-    unit: 'requests/s',
-    queries: each('{{endpoint}}', flow(own.requests, { keep: ['endpoint'] })),
-  },
-  {
-    kind: 'stack',
     title: 'Requests by outcome',
     description: 'How do requests end? Anything but ok delays data.',
-    width: 8,
     unit: 'requests/s',
     queries: each('{{outcome}}', flow(own.requests, { keep: ['outcome'] })),
   },
   {
     title: 'Request duration, p95',
     description: 'How long does the service take to respond, all accounts together?',
-    width: 8,
     unit: 'seconds',
     queries: each(
       '{{endpoint}}',
@@ -180,16 +129,15 @@ const quality: readonly PanelSpec[] = [
     ],
   },
   {
-    kind: 'table',
-    title: 'Label values over the limit',
-    description: 'How many label values are summed as __other__? Their sum is kept, but not their names.',
-    labels: { account: 'Account', family: 'Family' },
-    columns: [
-      { title: 'Values', expr: `topk(50, ${level(seriesDropped, { keep: ['account', 'family'] })} > 0)`, bar: {} },
-    ],
-    sortBy: ['Values'],
-    links: { Account: ofRow('agent', 'overview') },
-    noValue: 'None: every label value has its series',
+    kind: 'bars',
+    title: 'Notifications',
+    description:
+      'How many notifications were sent in each interval? failed: retried; dropped: alerts that ended before they could be sent.',
+    queries: each(
+      '{{outcome}}',
+      `sum by (outcome) (increase(${ofAgents(alertingFamilies.notifications)}[$__interval]))`,
+    ),
+    noValue: 'alerts.enabled is false, or there is no notifier',
   },
 ];
 
@@ -221,28 +169,6 @@ const shared: readonly PanelSpec[] = [
   },
 ];
 
-const notifications: readonly PanelSpec[] = [
-  {
-    title: 'Alerts',
-    description: 'How many alerts of the agent itself are in which state? Needs alerts.enabled.',
-    width: 12,
-    queries: each('{{state}}', level(alertingFamilies.alerts, { keep: ['state'] })),
-    noValue: 'alerts.enabled is false',
-  },
-  {
-    kind: 'bars',
-    title: 'Notifications',
-    description:
-      'How many notifications were sent in each interval? failed: retried; dropped: alerts that ended before they could be sent.',
-    width: 12,
-    queries: each(
-      '{{outcome}}',
-      `sum by (outcome) (increase(${ofAgents(alertingFamilies.notifications)}[$__interval]))`,
-    ),
-    noValue: 'alerts.enabled is false, or there is no notifier',
-  },
-];
-
 /** Returns a query for a value by process, with the agent's version and the Node.js version as labels. */
 const ofProcess = (value: string) =>
   `max by (instance, version, node_version) (${ofAgent('delivery_watch_build_info')} * on (job, instance) group_left () (${value}))`;
@@ -267,6 +193,7 @@ const processes: readonly PanelSpec[] = [
         unit: 'share',
         expr: ofProcess(`rate(${ofAgent('process_cpu_seconds_total')}[$__rate_interval])`),
       },
+      { title: 'Memory', unit: 'bytes', expr: ofProcess(ofAgent('process_resident_memory_bytes')) },
       { title: 'Event loop p99', unit: 'seconds', expr: ofProcess(ofAgent('nodejs_eventloop_lag_p99_seconds')) },
     ],
     sortBy: ['Starts (24 h)'],
@@ -274,26 +201,13 @@ const processes: readonly PanelSpec[] = [
     width: 24,
     height: 6,
   },
-  {
-    title: 'Memory',
-    description: `How much memory do agents use? ${PER_TEN}`,
-    width: 24,
-    height: 6,
-    unit: 'bytes',
-    queries: each(
-      '{{instance}}',
-      onlyTen(ofAgent('process_resident_memory_bytes'), inRange('max', ofAgent('process_resident_memory_bytes'))),
-    ),
-  },
 ];
 
 /** Rows of the dashboard about the agent: freshness and cost of the data, health of the process. */
 export const agentDashboard: readonly RowSpec[] = [
-  { title: 'At a glance', panels: stats },
   { title: 'Freshness', panels: freshness },
   { title: 'API requests', panels: api },
   { title: 'The process', panels: processes },
-  { title: 'Data quality', isCollapsed: true, panels: quality },
-  { title: 'Alerts', isCollapsed: true, panels: notifications },
+  { title: 'Data quality and notifications', isCollapsed: true, panels: quality },
   { title: 'Processes that share a database', isCollapsed: true, panels: shared },
 ];

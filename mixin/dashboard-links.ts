@@ -52,11 +52,11 @@ export const toAll = (Object.keys(DASHBOARDS) as Name[]).map(name =>
   ),
 );
 
-/** Link to the list of runbooks by kind of problem. */
+/** Link of a cell whose text is the name of an alert, to the runbook of the alert. */
 export const RUNBOOK: PanelLink = {
-  title: 'Runbooks',
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
-  url: '${runbooks:raw}/DeliveryProblem.md',
+  title: 'Runbook',
+  // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variables.
+  url: '${runbooks:raw}/${__value.text}.md',
 };
 
 /** Link to a trace search. Users configure its address. */

@@ -108,13 +108,9 @@ const annotation = (
 const AT_VALUE = { useValueForTime: true };
 const annotations = [
   // Too many marks would hide the lines, so some annotations are off by default.
-  annotation(
-    'Critical problems',
-    'red',
-    `max by (account, kind, subject) (${problems('critical')}) == 1`,
-    '{{account}}: {{kind}} {{subject}}',
-    { isEnabled: false },
-  ),
+  annotation('Critical problems', 'red', problems('critical'), '{{account}}: {{kind}} {{subject}}', {
+    isEnabled: false,
+  }),
   annotation('Stale data', 'dark-red', `${blind} == 1`, 'No current data of {{account}}'),
   annotation(
     'Cancels',

@@ -1,12 +1,11 @@
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import type { LEFT_REASONS } from '../src/collectors/dlq/selection.ts';
 import { autoCancelFamilies } from '../src/metrics/auto-cancel.ts';
-import type { Family } from '../src/metrics/family.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
-import { DLQ_EXPIRING, UNRESOLVED } from '../src/metrics/thresholds.ts';
-import { highestOf, lowestOf, onAccount } from '../src/rules/promql.ts';
+import { UNRESOLVED } from '../src/metrics/thresholds.ts';
+import { lowestOf, onAccount } from '../src/rules/promql.ts';
 import { ofRow, ofSeries } from './dashboard-links.ts';
-import { STOPPED } from './palette.ts';
+import { kindsTable } from './kinds-table.ts';
 import { each, one, type PanelSpec, type RowSpec } from './panel.ts';
 import {
   ACCOUNT_LEGEND,
@@ -18,24 +17,24 @@ import {
   level,
   onlyTen,
   PER_TEN,
-  retentionUsed,
   rise,
-  worst,
 } from './queries.ts';
 
-const { messages, oldestEntered, urlHost, route, responseStatus, groupMessages, groupsNew, groupsReturned } =
-  dlq.families;
-const { filterMessages, filterOldestEntered, callbacks, suspected, entered, left } = dlq.families;
+const { messages, oldestEntered, urlHost, responseStatus, entered, enteredByHost, left } = dlq.families;
+const { filterMessages, filterOldestEntered, callbacks, suspected } = dlq.families;
 
 const account = { keep: ['account'] } as const;
 const perFilter = { keep: ['account', 'filter'] } as const;
 
-const stats: readonly PanelSpec[] = [
+const leftFor = (reason: (typeof LEFT_REASONS)[number]) => rise(left, '1h', { where: { reason } });
+const expiresAt = lowestOf(`${chosen(oldestEntered)} + ${chosen(ownFamilies.dlqRetention)}`);
+
+const queue: readonly PanelSpec[] = [
   {
     kind: 'stat',
     title: 'Dead letters',
     description: 'How many dead letters do the chosen accounts have together?',
-    width: 6,
+    height: 8,
     queries: one(level(messages)),
     noValue: 'unknown',
   },
@@ -44,38 +43,31 @@ const stats: readonly PanelSpec[] = [
     title: 'Expired (24 h)',
     description:
       'How many dead letters did the service delete unhandled? Their retention was over. Needs retention.dlq.',
-    width: 6,
+    height: 8,
     queries: one(rise(left, '24h', { where: { reason: 'expired' } })),
     thresholds: { warning: 1, critical: 1 },
     noValue: 'unknown',
   },
   {
-    kind: 'stat',
-    title: 'Retention used',
-    description:
-      'Which account’s oldest dead letter has used most of its retention? At 100 % the service deletes it. Needs retention.dlq, or the record of a token reset.',
-    width: 6,
-    unit: 'share',
-    queries: each(ACCOUNT_LEGEND, worst(retentionUsed)),
-    thresholds: { warning: 0.6, critical: DLQ_EXPIRING },
-    noValue: 'none, or unknown',
+    title: 'Size',
+    description: `How many messages are in the queue of each account? ${PER_TEN}`,
+    width: 8,
+    queries: each(ACCOUNT_LEGEND, highestTen(messages)),
+    links: ofSeries('dlq', 'overview'),
   },
   {
-    kind: 'stat',
-    title: 'Stuck callbacks',
+    title: 'Entered and left (1 h)',
     description:
-      'How many failure callbacks are stuck? They have been in progress for longer than all their retries can take.',
-    width: 6,
-    queries: one(level(suspected)),
-    thresholds: { warning: 1, critical: 10 },
-    noValue: 'not reported',
+      'Do more messages enter the queues than leave them, and why do they leave? In the previous hour, as counted: an outage is counted at its end.',
+    width: 8,
+    queries: [
+      { legend: 'entered', expr: rise(entered, '1h') },
+      { legend: 'retried or removed', expr: leftFor('removed') },
+      { legend: 'expired', expr: leftFor('expired') },
+      { legend: 'left, reason unknown', expr: leftFor('unknown') },
+    ],
+    noValue: 'unknown',
   },
-];
-
-const leftFor = (reason: (typeof LEFT_REASONS)[number]) => rise(left, '1h', { where: { reason } });
-const expiresAt = lowestOf(`${chosen(oldestEntered)} + ${chosen(ownFamilies.dlqRetention)}`);
-
-const queue: readonly PanelSpec[] = [
   {
     kind: 'table',
     title: 'Queues',
@@ -106,83 +98,34 @@ const queue: readonly PanelSpec[] = [
     width: 24,
     height: 7,
   },
-  {
-    title: 'Size',
-    description: `How many messages are in the queue of each account? ${PER_TEN}`,
-    queries: each(ACCOUNT_LEGEND, highestTen(messages)),
-    links: ofSeries('dlq', 'overview'),
-  },
-  {
-    title: 'Entered and left (1 h)',
-    description:
-      'Do more messages enter the queues than leave them, and why do they leave? In the previous hour, as counted: an outage is counted at its end.',
-    queries: [
-      { legend: 'entered', expr: rise(entered, '1h') },
-      { legend: 'retried or removed', expr: leftFor('removed') },
-      { legend: 'expired', expr: leftFor('expired') },
-      { legend: 'left, reason unknown', expr: leftFor('unknown') },
-    ],
-    noValue: 'unknown',
-  },
 ];
-
-/** Returns a table of the 50 largest values of a breakdown. */
-const breakdown = <L extends string>(
-  { title, description, name, noValue }: { title: string; description: string; name: string; noValue: string },
-  family: Family<L>,
-  label: L,
-): PanelSpec => ({
-  kind: 'table',
-  title,
-  description: `${description} The largest 50.`,
-  labels: { account: 'Account', [label]: name },
-  columns: [{ title: 'Messages', expr: `topk(50, ${level(family, { keep: ['account', label] })})`, bar: {} }],
-  sortBy: ['Messages'],
-  links: { Account: ofRow('dlq', 'overview') },
-  noValue: `no dead letters, or ${noValue}`,
-});
 
 const statusPeaks = `sum by (response_status) (${inRange('max', chosen(responseStatus))})`;
 
 const contents: readonly PanelSpec[] = [
-  {
-    kind: 'table',
+  kindsTable({
     title: 'Kinds of dead letters',
     description:
       'Which failures are the same? A kind is a host and route, a status, and a class of error; delivery-watch snapshot describes each of them. The largest 50. __other__: the sum of all smaller kinds.',
-    labels: { account: 'Account', group: 'Kind', url_host: 'Host', response_status: 'Status' },
+    width: 24,
+  }),
+  {
+    kind: 'table',
+    title: 'Dead letters by host',
+    description: 'Which destination hosts do dead letters have? The largest 50. Needs the breakdown urlHost.',
+    labels: { account: 'Account', url_host: 'Host' },
     columns: [
+      { title: 'Messages', expr: `topk(50, ${level(urlHost, { keep: ['account', 'url_host'] })})`, bar: {} },
       {
-        title: 'Messages',
-        expr: `topk(50, ${level(groupMessages, { keep: ['account', 'group', 'url_host', 'response_status'] })})`,
-        bar: {},
+        title: 'Entered (1 h)',
+        width: 110,
+        expr: `topk(50, ${rise(enteredByHost, '1h', { keep: ['account', 'url_host'] })})`,
       },
     ],
     sortBy: ['Messages'],
     links: { Account: ofRow('dlq', 'overview') },
-    noValue: 'no dead letters',
-    width: 16,
+    noValue: 'no dead letters, or dlq.breakdowns lacks urlHost',
   },
-  {
-    kind: 'bars',
-    title: 'New kinds',
-    description: 'How many kinds of dead letters appeared? New: for the first time; returned: after a day or more.',
-    queries: [
-      { legend: 'new', expr: rise(groupsNew, '$__interval') },
-      { legend: 'returned', expr: rise(groupsReturned, '$__interval') },
-    ],
-    width: 8,
-  },
-  breakdown(
-    {
-      title: 'Dead letters by host',
-      description: 'Which destination hosts do dead letters have? Needs the breakdown urlHost.',
-      name: 'Host',
-      noValue: 'dlq.breakdowns lacks urlHost',
-    },
-    urlHost,
-    'url_host',
-  ),
   {
     kind: 'stack',
     title: 'Status over time',
@@ -206,17 +149,9 @@ const selections: readonly PanelSpec[] = [
     sortBy: ['Messages'],
     links: { Account: ofRow('dlq', 'overview') },
     noValue: 'dlq.filters is empty',
+    width: 24,
+    height: 6,
   },
-  breakdown(
-    {
-      title: 'Dead letters by route',
-      description: 'Which routes of destinations do dead letters have? Needs the breakdown route, and collect.routes.',
-      name: 'Route',
-      noValue: 'dlq.breakdowns lacks route',
-    },
-    route,
-    'route',
-  ),
 ];
 
 const { candidates, actions, skipped, plannedOutcomes, breakerOpen, paused, oldestUnresolved } = autoCancelFamilies;
@@ -224,47 +159,23 @@ const { budgetRemaining, ruleBudgetRemaining } = autoCancelFamilies;
 const NOT_ON = 'autoCancel.mode is off';
 const perRule = { keep: ['account', 'rule'] } as const;
 
+const ofAccount = (expr: string) => `${expr} + ${onAccount()} group_right () 0 * ${level(candidates, perRule)}`;
+const STOPS = { warning: 1, critical: 1, calm: 'text' } as const;
+
 const cancels: readonly PanelSpec[] = [
-  {
-    kind: 'stack',
-    title: 'Failure callbacks by state',
-    description: 'Did failure callbacks succeed, fail, or are they in progress? Only if the service reports it.',
-    queries: each('{{state}}', level(callbacks, { keep: ['state'] })),
-    noValue: 'not reported by the service',
-  },
-  {
-    kind: 'states',
-    title: 'Breakers and pauses',
-    description: 'Is a breaker open, or auto-cancel paused? While one is, nothing is cancelled.',
-    words: STOPPED,
-    queries: [
-      {
-        legend: `${ACCOUNT_LEGEND} breaker {{breaker}}`,
-        expr: onlyTen(
-          level(breakerOpen, { keep: ['account', 'breaker'] }),
-          highestOf(inRange('avg', chosen(breakerOpen)), ['breaker']),
-        ),
-      },
-      {
-        legend: `${ACCOUNT_LEGEND} pause`,
-        expr: onlyTen(level(paused, account), highestOf(inRange('avg', chosen(paused)))),
-      },
-    ],
-    noValue: NOT_ON,
-  },
   {
     kind: 'table',
     title: 'Auto-cancel rules',
     description:
-      'How many stuck callbacks does each rule match, and how many may it still cancel? Oldest unresolved: how long the outcome of a cancel has been unknown.',
+      'How many stuck callbacks does each rule match, may it still cancel, and why not? An open breaker or a pause stops all cancels of the account. Oldest unresolved: how long the outcome of a cancel has been unknown.',
     labels: { account: 'Account', rule: 'Rule' },
     columns: [
       { title: 'Candidates', expr: level(candidates, perRule), thresholds: { warning: 1, critical: 10, calm: 'text' } },
+      { title: 'Open breakers', expr: ofAccount(level(breakerOpen, account)), thresholds: STOPS },
+      { title: 'Paused', expr: ofAccount(level(paused, account)), thresholds: STOPS },
+      { title: 'Skipped (24 h)', expr: rise(skipped, '24h', perRule) },
       { title: 'Left for the rule', expr: lowestOf(chosen(ruleBudgetRemaining), ['rule']) },
-      {
-        title: 'Left for the account',
-        expr: `${lowestOf(chosen(budgetRemaining))} + ${onAccount()} group_right () 0 * ${level(candidates, perRule)}`,
-      },
+      { title: 'Left for the account', expr: ofAccount(lowestOf(chosen(budgetRemaining))) },
       {
         title: 'Oldest unresolved',
         unit: 'seconds',
@@ -279,24 +190,27 @@ const cancels: readonly PanelSpec[] = [
     height: 6,
   },
   {
+    kind: 'stack',
+    title: 'Failure callbacks by state',
+    description: 'Did failure callbacks succeed, fail, or are they in progress? Only if the service reports it.',
+    width: 8,
+    queries: each('{{state}}', level(callbacks, { keep: ['state'] })),
+    noValue: 'not reported by the service',
+  },
+  {
     kind: 'bars',
     title: 'Actions by outcome',
     description: 'How many actions ended in each interval, and how? planned: would have been cancelled.',
+    width: 8,
     queries: each('{{outcome}}', rise(actions, '$__interval', { keep: ['outcome'] })),
     noValue: NOT_ON,
   },
   {
     kind: 'bars',
-    title: 'Skipped, by reason',
-    description: 'Why were failure callbacks that a rule matches not cancelled? Counted in each interval.',
-    queries: each('{{reason}}', rise(skipped, '$__interval', { keep: ['reason'] })),
-    noValue: `${NOT_ON}, or nothing was skipped`,
-  },
-  {
-    kind: 'bars',
-    title: 'Planned cancels, by what became of the callback',
+    title: 'Planned cancels, by later state',
     description:
       'What became of callbacks that a rule would have cancelled? success: a cancel would have been wrong. in_progress: still in progress two days later.',
+    width: 8,
     queries: each('{{outcome}}', rise(plannedOutcomes, '$__interval', { keep: ['outcome'] })),
     noValue: `${NOT_ON}, or nothing was planned`,
   },
@@ -304,9 +218,8 @@ const cancels: readonly PanelSpec[] = [
 
 /** Rows of the dashboard about the dead-letter queue, failure callbacks and auto-cancel. */
 export const dlqDashboard: readonly RowSpec[] = [
-  { title: 'At a glance', panels: stats },
   { title: 'The queue', panels: queue },
   { title: 'Contents', panels: contents },
-  { title: 'Filters and routes', isCollapsed: true, panels: selections },
+  { title: 'Filters', isCollapsed: true, panels: selections },
   { title: 'Failure callbacks and auto-cancel', isCollapsed: true, panels: cancels },
 ];

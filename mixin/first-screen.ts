@@ -1,7 +1,9 @@
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
 import { DLQ_EXPIRING } from '../src/metrics/thresholds.ts';
-import { ofRow, RUNBOOK } from './dashboard-links.ts';
+import { BUILTIN_KINDS } from '../src/rules/checks/alerts.ts';
+import { ofRow, ofSeries, RUNBOOK } from './dashboard-links.ts';
+import { kindsTable } from './kinds-table.ts';
 import { READABLE, SEVERITY, type Words } from './palette.ts';
 import { each, one, type PanelSpec, type RowSpec } from './panel.ts';
 import { placeholder } from './placeholder.ts';
@@ -9,9 +11,13 @@ import {
   ACCOUNT_LEGEND,
   blind,
   changeOver,
+  highestTen,
   inLastHour,
   level,
   ofAgent,
+  PER_TEN,
+  problemAge,
+  problemSeverity,
   problems,
   quantile,
   retentionUsed,
@@ -24,8 +30,8 @@ const { messages } = dlq.families;
 
 const STATE: Words = { 0: ['OK', 'green'], 1: ['WARNING', 'orange'], 2: ['CRITICAL', 'red'] };
 /** Highest severity of the problems; absent if no agent is scraped. */
-const state = `0 * count(${problems('critical')} == 1) + 2
-or 0 * count(${problems('warning')} == 1) + 1
+const state = `0 * count(${problems('critical')}) + 2
+or 0 * count(${problems('warning')}) + 1
 or 0 * count(${ofAgent('delivery_watch_build_info')})`;
 
 /** Messages of each account that were delivered or failed in the last hour. */
@@ -44,6 +50,7 @@ const stats: readonly PanelSpec[] = [
     kind: 'stat',
     title: 'State',
     description: 'Is everything all right? CRITICAL, WARNING: there are problems of that severity.',
+    width: 6,
     queries: one(state),
     words: STATE,
     noValue: 'NO AGENT',
@@ -52,6 +59,7 @@ const stats: readonly PanelSpec[] = [
     kind: 'stat',
     title: 'Blind accounts',
     description: 'How many accounts have no current data? Their numbers are old or missing.',
+    width: 6,
     queries: one(`sum(${blind})`),
     thresholds: { warning: 1, critical: 1 },
     noValue: 'no agent',
@@ -62,43 +70,50 @@ const stats: readonly PanelSpec[] = [
     description:
       'Which account fails most? The share of permanently failed messages among those that ended in the last hour; cancelled ones do not count.',
     unit: 'share',
-    width: 5,
     queries: each(ACCOUNT_LEGEND, worst(failing)),
     thresholds: FAILING,
     noValue: NOTHING_ENDED,
   },
-  {
-    kind: 'stat',
-    title: 'Slowest p95 (1 h)',
-    description:
-      'Which account delivers slowest? The time within which 95 % of its messages of the last hour were delivered, retries included.',
-    unit: 'seconds',
-    queries: each(ACCOUNT_LEGEND, worst(p95)),
-    thresholds: SLOW,
-    noValue: NOTHING_ENDED,
-  },
 ];
 
-const group = 'cluster, namespace, account, kind, subject';
 const current: PanelSpec = {
   kind: 'table',
   title: 'Problems',
-  description: 'What is wrong, and where? Click a kind for its runbook, an account for its dashboards.',
-  labels: { account: 'Account', kind: 'Kind', subject: 'Subject' },
+  description:
+    'What is wrong, where, since when, and what to do? Subject: the key, destination or schedule. The runbook is a link if the dashboards were printed with its address.',
+  labels: { account: 'Account', kind: 'Kind', subject: 'Subject', alert: 'Runbook' },
   columns: [
     {
       title: 'Severity',
       width: 110,
-      expr: `max by (${group}) (3 * (${problems('critical')} == 1)\nor 2 * (${problems('warning')} == 1)\nor ${problems('info')} == 1)`,
+      expr: problemSeverity,
       words: SEVERITY,
     },
+    { title: 'Lasts for', width: 110, unit: 'seconds', expr: problemAge, noValue: 'over a day' },
   ],
-  sortBy: ['Severity'],
-  links: { Kind: [RUNBOOK], Account: ofRow('overview', 'dlq', 'agent') },
+  sortBy: ['Severity', 'Lasts for'],
+  links: { Runbook: [RUNBOOK], Account: ofRow('overview', 'dlq', 'agent') },
+  texts: { Runbook: Object.fromEntries(BUILTIN_KINDS.map(({ kind, alert }) => [kind, alert])) },
   noValue: 'No problem. State says whether an agent is scraped.',
   width: 24,
-  height: 8,
+  height: 7,
 };
+
+const deadLetters: readonly PanelSpec[] = [
+  kindsTable({
+    title: 'Largest kinds of dead letters',
+    description:
+      'Which destination fails, with which status, and does it get worse? A kind is a host and route, a status, and a class of error.',
+    width: 14,
+  }),
+  {
+    title: 'Dead letters',
+    description: `Since when do messages fail? How many are in the dead-letter queue of each account. ${PER_TEN}`,
+    queries: each(ACCOUNT_LEGEND, highestTen(messages)),
+    links: ofSeries('dlq', 'overview'),
+    noValue: 'unknown',
+  },
+];
 
 const accounts: PanelSpec = {
   kind: 'table',
@@ -141,5 +156,5 @@ const accounts: PanelSpec = {
 
 export const firstScreen: RowSpec = {
   title: 'Is it all right?',
-  panels: [...stats, current, accounts],
+  panels: [...stats, current, ...deadLetters, accounts],
 };

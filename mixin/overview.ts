@@ -1,6 +1,7 @@
 import { accountPlan } from '../src/collectors/account-plan.ts';
 import { dlq } from '../src/collectors/dlq/dlq.ts';
 import { events } from '../src/collectors/events/events.ts';
+import type { STATUS_CLASSES } from '../src/collectors/events/tally.ts';
 import { flowControl } from '../src/collectors/flow-control/flow-control.ts';
 import { queues as queueKind } from '../src/collectors/queues/queues.ts';
 import { runs } from '../src/collectors/runs/runs.ts';
@@ -11,7 +12,7 @@ import { DLQ_FULL } from '../src/metrics/thresholds.ts';
 import { highestOf } from '../src/rules/promql.ts';
 import { ofRow, ofSeries, TRACES } from './dashboard-links.ts';
 import { endedInLastHour, failing, firstScreen } from './first-screen.ts';
-import { each, type Limit, type PanelSpec, type RowSpec } from './panel.ts';
+import { type ColumnSpec, each, type Limit, type PanelSpec, type RowSpec } from './panel.ts';
 import { placeholder } from './placeholder.ts';
 import {
   ACCOUNT_LEGEND,
@@ -26,18 +27,9 @@ import {
   rise,
 } from './queries.ts';
 
-const { total, finished, timeToDeliver, queueWait, attempt, answers, inFlight, overdue, overdueNow } = events.families;
-const {
-  waitlistSize,
-  parallelismInUse,
-  parallelismLimit,
-  rateUsed,
-  rateLimit,
-  paused,
-  state,
-  accountInUse,
-  accountLimit,
-} = flowControl.families;
+const { total, finished, timeToDeliver, queueWait, attempt, answers, overdue, overdueNow } = events.families;
+const { waitlistSize, parallelismInUse, parallelismLimit, rateUsed, rateLimit, paused, accountInUse, accountLimit } =
+  flowControl.families;
 
 const perAccount = { keep: ['account'] } as const;
 /** Share of the messages that ended or became overdue in the last hour and were not on time. */
@@ -60,7 +52,6 @@ const messages: readonly PanelSpec[] = [
     title: 'Ended messages',
     description: 'How many messages end per second, by outcome?',
     unit: 'messages/s',
-    width: 8,
     queries: each('{{outcome}}', eventFlow(finished, { keep: ['outcome'] })),
     noValue: 'no message ended',
   },
@@ -69,18 +60,8 @@ const messages: readonly PanelSpec[] = [
     title: 'Attempts by status class',
     description: 'How do destinations respond to delivery attempts? none: no response, or none in the log.',
     unit: 'attempts/s',
-    width: 8,
     queries: each('{{status_class}}', eventFlow(answers, { keep: ['status_class'] })),
     noValue: 'no attempt ended',
-  },
-  {
-    kind: 'stack',
-    title: 'Events by state',
-    description: 'Are messages created and attempted, and how many attempts are retries? Each event is counted once.',
-    unit: 'events/s',
-    width: 8,
-    queries: each('{{state}}', eventFlow(total, { keep: ['state'] })),
-    noValue: 'no event was read',
   },
   {
     title: 'Failing share (1 h)',
@@ -135,12 +116,6 @@ const time: readonly PanelSpec[] = [
 
 const open: readonly PanelSpec[] = [
   {
-    title: 'In flight',
-    description: `How many messages are created but not ended? Some may be scheduled for later. ${PER_TEN}`,
-    queries: each(ACCOUNT_LEGEND, highestTen(inFlight)),
-    links: ofSeries('overview'),
-  },
-  {
     title: 'Overdue',
     description: `How many messages in flight should have ended? By default ${placeholder('onTimeWithin')} after they were due. ${PER_TEN}`,
     queries: each(ACCOUNT_LEGEND, highestTen(overdueNow)),
@@ -149,7 +124,6 @@ const open: readonly PanelSpec[] = [
   {
     title: 'Waitlists',
     description: `How many messages wait on flow-control keys? ${PER_TEN}`,
-    width: 24,
     queries: each(`${ACCOUNT_LEGEND} {{flow_control_key}}`, highestTen(waitlistSize, ['flow_control_key'])),
     noValue: 'there are no flow-control keys',
   },
@@ -157,11 +131,16 @@ const open: readonly PanelSpec[] = [
 
 const perDestination = { keep: ['account', 'destination'] } as const;
 
+const failedAttempts = (title: string, status_class: (typeof STATUS_CLASSES)[number]): ColumnSpec => ({
+  title,
+  expr: rise(answers, '1h', { ...perDestination, where: { result: 'error', status_class, destination: /.+/ } }),
+});
+
 const destinations: readonly PanelSpec[] = [
   {
     kind: 'table',
     title: 'Destinations (1 h)',
-    description: 'At which destinations do messages and attempts fail? Needs events.destination.',
+    description: 'At which destinations do messages fail, and how do attempts? Needs events.destination.',
     labels: { account: 'Account', destination: 'Destination' },
     columns: [
       {
@@ -169,18 +148,16 @@ const destinations: readonly PanelSpec[] = [
         expr: rise(finished, '1h', { ...perDestination, where: { outcome: 'failed', destination: /.+/ } }),
         bar: {},
       },
-      {
-        title: 'Failed attempts',
-        expr: rise(answers, '1h', { ...perDestination, where: { result: 'error', destination: /.+/ } }),
-        bar: {},
-      },
+      failedAttempts('4xx', '4xx'),
+      failedAttempts('5xx', '5xx'),
+      failedAttempts('No response', 'none'),
       {
         title: 'Delivered',
         expr: rise(finished, '1h', { ...perDestination, where: { outcome: 'delivered', destination: /.+/ } }),
         bar: {},
       },
     ],
-    sortBy: ['Failed messages', 'Failed attempts'],
+    sortBy: ['Failed messages', '5xx'],
     links: { Account: ofRow('overview', 'dlq') },
     noValue: 'events.destination is none, or no message ended',
     width: 24,
@@ -228,15 +205,6 @@ const keys: readonly PanelSpec[] = [
     noValue: 'there are no flow-control keys',
     width: 24,
     height: 7,
-  },
-  {
-    kind: 'stack',
-    title: 'Keys by state',
-    width: 24,
-    height: 6,
-    description: 'Why do messages wait on flow-control keys?',
-    queries: each('{{state}}', level(state, { keep: ['state'] })),
-    noValue: 'there are no flow-control keys',
   },
 ];
 

@@ -43,34 +43,11 @@ const OF_LABEL: Readonly<Record<string, Readonly<Record<string, string>>>> = {
     dropped: 'dark-red',
   },
   state: {
-    // Events.
-    created: 'blue',
-    active: 'light-blue',
-    retry: 'orange',
-    error: 'light-red',
-    delivered: 'green',
-    failed: 'red',
-    cancel_requested: 'light-purple',
-    cancelled: 'gray',
-    // Failure callbacks.
     in_progress: 'orange',
     success: 'green',
     fail: 'red',
     canceled: 'gray',
     unknown: 'purple',
-    // Flow-control keys.
-    paused: 'gray',
-    idle: 'light-green',
-    rate_limited: 'yellow',
-    parallelism_full: 'light-yellow',
-    account_full: 'dark-yellow',
-    moving: 'green',
-    waiting: 'orange',
-    // The agent's alerts.
-    pending: 'orange',
-    firing: 'red',
-    silenced: 'gray',
-    beyond_cap: 'dark-red',
   },
   result: { success: 'green', error: 'red' },
   status_class: { '2xx': 'green', '3xx': 'light-blue', '4xx': 'orange', '5xx': 'red', none: 'purple' },
@@ -102,8 +79,6 @@ const OF_LINE: Readonly<Record<string, string>> = {
   'left, reason unknown': 'purple',
   p50: 'light-blue',
   p95: 'orange',
-  new: 'orange',
-  returned: 'yellow',
   'unreadable rows': 'orange',
   'responses without a list': 'red',
   'gaps in the event log': 'dark-red',
@@ -146,19 +121,23 @@ export type Words = Readonly<Record<number, readonly [text: string, color: strin
 /** For gauges that are 1 after a success. */
 export const SUCCEEDED: Words = { 0: ['failed', 'red'], 1: ['ok', 'green'] };
 /** For gauges that are 1 in case of a problem. */
-export const STOPPED: Words = { 0: ['running', 'green'], 1: ['stopped', 'red'] };
 export const READABLE: Words = { 0: ['readable', 'green'], 1: ['blind', 'red'] };
 
 export const SEVERITY: Words = { 1: ['info', 'blue'], 2: ['warning', 'orange'], 3: ['critical', 'red'] };
 
-export const mappingsOf = (words: Words): ValueMapping[] => [
+const valuesToText = (options: Readonly<Record<string, { text: string; color?: string }>>): ValueMapping[] => [
   {
     type: MappingType.ValueToText,
-    options: Object.fromEntries(
-      Object.entries(words).map(([value, [text, color]], index) => [value, { text, color, index }]),
-    ),
+    options: Object.fromEntries(Object.entries(options).map(([value, result], index) => [value, { ...result, index }])),
   },
 ];
+
+export const mappingsOf = (words: Words) =>
+  valuesToText(Object.fromEntries(Object.entries(words).map(([value, [text, color]]) => [value, { text, color }])));
+
+/** Returns mappings of label values to texts. */
+export const textMappingsOf = (texts: Readonly<Record<string, string>>) =>
+  valuesToText(Object.fromEntries(Object.entries(texts).map(([value, text]) => [value, { text }])));
 
 /**
  * Limits at which a number turns orange or red. If `warning` is the higher one, low numbers are bad. `calm`: colour of good

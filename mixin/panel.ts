@@ -5,7 +5,6 @@ export type Unit =
   | 'number'
   | 'messages/s'
   | 'attempts/s'
-  | 'events/s'
   | 'requests/s'
   | 'share'
   | 'seconds'
@@ -29,7 +28,6 @@ export const UNITS: Readonly<Record<Unit, Format>> = {
   count: { unit: 'locale', decimals: 0, scale: 5 },
   number: { unit: 'none', decimals: 1, scale: 2 },
   'messages/s': { unit: 'suffix:/s', scale: 0.05 },
-  'events/s': { unit: 'suffix:/s', scale: 0.05 },
   'attempts/s': { unit: 'suffix:/s', scale: 0.05 },
   'requests/s': { unit: 'reqps', scale: 0.05 },
   share: { unit: 'percentunit', decimals: 1, scale: 0.01 },
@@ -113,6 +111,8 @@ export interface ColumnSpec {
   /** Width (pixels). By default, columns share the remaining width. */
   readonly width?: number;
   readonly links?: readonly PanelLink[];
+  /** Text of a cell without a value. */
+  readonly noValue?: string;
 }
 
 /** A table of the latest values, with a row for each set of labels and a column for each query. */
@@ -125,6 +125,8 @@ export interface TableSpec extends Base {
   readonly sortBy: readonly string[];
   /** Links of label columns, by column title. */
   readonly links?: Readonly<Record<string, readonly PanelLink[]>>;
+  /** Texts of label values, by column title. */
+  readonly texts?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }
 
 export type PanelSpec = StatSpec | GraphSpec | StatesSpec | HeatmapSpec | TableSpec;

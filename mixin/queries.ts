@@ -37,13 +37,31 @@ export const ofAgent = (name: string, suffix: Suffix = '') => ofAgents(agentFami
 export const blind = highestOf(chosen(ownFamilies.dataStale, { round: essentialRounds }));
 
 /** Selects problems of the selected accounts and of the agents, which have no account. `severity`: default all. */
-export const problems = (severity?: string) =>
+const problem = (severity?: string) =>
   series(alertingFamilies.problem, {
     job: /$job/,
     instance: /$instance/,
     account: /$account|/,
     ...(severity !== undefined && { severity }),
   });
+
+const byProblem = (expr: string) => `max by (cluster, namespace, account, kind, subject) (${expr})`;
+
+/** 1 for each current problem of a severity. Processes that report the same problem count once. */
+export const problems = (severity: string) => `${byProblem(problem(severity))} == 1`;
+
+/** Severity of each current problem (3: critical), with the label `alert` as a copy of its kind. */
+export const problemSeverity = `label_replace(${byProblem(
+  `3 * (${problem('critical')} == 1)\nor 2 * (${problem('warning')} == 1)\nor ${problem('info')} == 1`,
+)}, "alert", "$1", "kind", "(.*)")`;
+
+const firing = `${byProblem(problem())} == 1`;
+const firedBefore = `${byProblem(`last_over_time(${problem()}[10m] offset 1m)`)} == 1`;
+/**
+ * Time since the latest start of each current problem (s): the latest minute before which the problem was not firing. A gap of up
+ * to ten minutes, such as a takeover, is no start. Absent if the start is more than a day ago.
+ */
+export const problemAge = `time() - (max_over_time(timestamp(${firing}\nunless ${firedBefore})[1d:1m])\nand ${firing})`;
 
 /** Labels to keep in a sum, and series to select. `account` in `keep`: one sum per account. */
 interface Sum<L extends string> {
@@ -78,6 +96,10 @@ function add<L extends string>(
 
 /** Sums a gauge. */
 export const level = <L extends string>(family: Family<L>, sum?: Sum<L>) => add(selector => selector, family, sum);
+
+/** Sums the values that a gauge had `window` ago. */
+export const levelBefore = <L extends string>(family: Family<L>, window: string, sum?: Sum<L>) =>
+  add(selector => `${selector} offset ${window}`, family, sum);
 
 /** Returns the per-second rate of a counter. */
 export const flow = <L extends string>(family: Family<L>, sum?: Sum<L>) =>
@@ -140,7 +162,5 @@ export const highestTen = <L extends string>(family: Family<L>, keep: readonly L
 /** Text for the descriptions of panels that show only the ten series with the highest peak. */
 export const PER_TEN = 'The ten with the highest peak.';
 
-/** Selects the worst account, if high values are bad. */
+/** Selects the worst account. */
 export const worst = (expr: string) => `topk(1, ${expr})`;
-/** Selects the worst account, if low values are bad. */
-export const least = (expr: string) => `bottomk(1, ${expr})`;

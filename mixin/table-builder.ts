@@ -7,7 +7,7 @@ import {
 import { PromQueryFormat } from '@grafana/grafana-foundation-sdk/prometheus';
 import { PanelBuilder } from '@grafana/grafana-foundation-sdk/table';
 import { dashboardLinks, formatOf, instant, valueName } from './grafana.ts';
-import { mappingsOf, stepsOf } from './palette.ts';
+import { mappingsOf, stepsOf, textMappingsOf } from './palette.ts';
 import type { ColumnSpec, PanelLink, TableSpec } from './panel.ts';
 
 type Properties = Readonly<Record<string, unknown>>;
@@ -48,13 +48,13 @@ function cellOf({ words, bar, thresholds }: ColumnSpec): Properties {
 }
 
 const columnProperties = (column: ColumnSpec): Properties => ({
-  ...formatOf(column.unit ?? 'count', '–'),
+  ...formatOf(column.unit ?? 'count', column.noValue ?? '–'),
   ...(column.width === undefined ? {} : { 'custom.width': column.width }),
   ...cellOf(column),
   ...linkProperties(column.links),
 });
 
-export function tablePanel({ labels, columns, sortBy, links = {} }: TableSpec): PanelBuilder {
+export function tablePanel({ labels, columns, sortBy, links = {}, texts = {} }: TableSpec): PanelBuilder {
   // Grafana omits columns of labels that no series has.
   const titles = { ...('account' in labels ? { cluster: 'Cluster', namespace: 'Namespace' } : {}), ...labels };
   const names = columns.map(({ title }, index) => [valueName(index, columns.length), title] as const);
@@ -84,8 +84,9 @@ export function tablePanel({ labels, columns, sortBy, links = {} }: TableSpec): 
     })
     .withTransformation({ id: 'sortBy', options: { sort: [{ field: first, desc: true }] } });
   for (const title of Object.values(titles)) {
+    const mapped = texts[title] ? { mappings: textMappingsOf(texts[title]) } : {};
     // Otherwise Grafana would format an id that consists of digits as a number.
-    panel.overrideByName(title, propertiesOf({ unit: 'string', ...linkProperties(links[title]) }));
+    panel.overrideByName(title, propertiesOf({ unit: 'string', ...mapped, ...linkProperties(links[title]) }));
   }
   for (const column of columns) panel.overrideByName(column.title, propertiesOf(columnProperties(column)));
   return panel;

@@ -100,7 +100,7 @@ export const shippedRules = (settings: Settings) =>
 
 interface Panel {
   readonly panels?: readonly Panel[];
-  readonly fieldConfig?: { overrides: readonly object[] };
+  readonly fieldConfig?: { readonly overrides: readonly { properties: readonly object[] }[] };
 }
 
 interface Dashboard {
@@ -111,12 +111,13 @@ interface Dashboard {
 // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variable.
 const RUNBOOKS_VARIABLE = '${runbooks:raw}';
 
-/** Removes the variable for the address of runbooks, and links that use it. */
+/** Removes the variable for the address of runbooks, and the properties of table columns that use it. */
 function removeRunbooks({ templating, panels }: Dashboard): void {
   templating.list = templating.list.filter(({ name }) => name !== 'runbooks');
   for (const { fieldConfig } of panels.flatMap(panel => [panel, ...(panel.panels ?? [])])) {
-    if (!fieldConfig) continue;
-    fieldConfig.overrides = fieldConfig.overrides.filter(each => !JSON.stringify(each).includes(RUNBOOKS_VARIABLE));
+    for (const override of fieldConfig?.overrides ?? []) {
+      override.properties = override.properties.filter(each => !JSON.stringify(each).includes(RUNBOOKS_VARIABLE));
+    }
   }
 }
 

@@ -121,17 +121,12 @@ const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly abo
   'Dead letters': { scenario: 'everything', above: 0 },
   Filters: { scenario: 'everything', above: 0 },
   'Dead letters by host': { scenario: 'everything', above: 0 },
-  'Retention used': { scenario: 'everything', above: 0 },
   Notifications: { scenario: 'everything', above: 0 },
-  Alerts: { scenario: 'everything', above: 0 },
   'Failure callbacks by state': { scenario: 'stuck-callback', above: 0 },
   // In this scenario the agent's clock is ahead of Prometheus, so ages are negative.
   'Auto-cancel rules': { scenario: 'unresolved', above: Number.NEGATIVE_INFINITY },
-  'Stuck callbacks': { scenario: 'unresolved', above: 0 },
   'Actions by outcome': { scenario: 'stuck-callback', above: 0 },
-  'Skipped, by reason': { scenario: 'stuck-callback', above: -1 },
-  'Planned cancels, by what became of the callback': { scenario: 'stuck-callback', above: -1 },
-  'Breakers and pauses': { scenario: 'stuck-callback', above: -1 },
+  'Planned cancels, by later state': { scenario: 'stuck-callback', above: -1 },
 };
 
 /** Panels about processes that share a database, which none of the scenarios has. */

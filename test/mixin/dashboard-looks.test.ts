@@ -1,10 +1,11 @@
+import { existsSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { DASHBOARDS } from '../../mixin/dashboard-links.ts';
 import { DELIVERY_RESULTS, STATUS_CLASSES } from '../../src/collectors/events/tally.ts';
 import { autoCancelFamilies } from '../../src/metrics/auto-cancel.ts';
-import { FLOW_STATES } from '../../src/model/flow-state.ts';
 import { FINAL_OUTCOMES } from '../../src/model/journal.ts';
-import { CALLBACK_STATES, EVENT_STATES, MESSAGE_OUTCOMES } from '../../src/model/message.ts';
+import { CALLBACK_STATES, MESSAGE_OUTCOMES } from '../../src/model/message.ts';
+import { BUILTIN_KINDS } from '../../src/rules/checks/alerts.ts';
 import { REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
 import { parsePromql } from './parse-promql.ts';
 import { dashboards, type Panel, panelsOf } from './read-dashboards.ts';
@@ -111,7 +112,12 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
       expect(excludeByName.Time, title).toBe(true);
       const names = targets.length === 1 ? ['Value'] : targets.map((_, index) => `Value #${'ABCDEFGHIJKL'[index]}`);
       expect(Object.keys(renameByName), title).toEqual(expect.arrayContaining(names));
-      const labels = new Set(targets.flatMap(({ expr }) => parsePromql(expr).groupedBy));
+      const labels = new Set(
+        targets.flatMap(({ expr }) => [
+          ...parsePromql(expr).groupedBy,
+          ...Array.from(expr.matchAll(/^label_replace\(.*, "(\w+)", "\$1", /gs), ([, label = '']) => label),
+        ]),
+      );
       for (const name of Object.keys(renameByName).filter(name => !names.includes(name))) {
         expect(labels.has(name), `${title}: ${name}`).toBe(true);
       }
@@ -170,12 +176,10 @@ describe('colours', () => {
 
   it.each([
     ['Ended messages', MESSAGE_OUTCOMES],
-    ['Events by state', EVENT_STATES],
     ['Attempt duration, p95', DELIVERY_RESULTS],
     ['Attempts by status class', STATUS_CLASSES],
     ['Requests by outcome', REQUEST_OUTCOMES],
     ['Failure callbacks by state', CALLBACK_STATES],
-    ['Keys by state', FLOW_STATES],
     ['Actions by outcome', FINAL_OUTCOMES],
   ])('every name in the panel "%s" has a different colour, except for synonyms', (title, words) => {
     const [one] = panel(title);
@@ -196,12 +200,23 @@ describe('colours', () => {
     }
   });
 
+  const mappingsOf = (column: string) =>
+    panel('Problems')[0]
+      ?.fieldConfig.overrides.find(({ matcher }) => matcher.options === column)
+      ?.properties.find(({ id }) => id === 'mappings')?.value as [
+      { readonly options: Readonly<Record<string, { readonly text: string }>> },
+    ];
+
+  it('the table of problems names the runbook of every kind', () => {
+    const texts = Object.entries(mappingsOf('Runbook')[0].options).map(([kind, { text }]) => [kind, text]);
+    expect(texts.sort()).toEqual(BUILTIN_KINDS.map(({ kind, alert }) => [kind, alert]).sort());
+    for (const [, alert] of texts) expect(existsSync(`docs/runbooks/${alert}.md`), alert).toBe(true);
+  });
+
   it('state timelines have a text and a colour for each state', () => {
     const words = (title: string) => panel(title)[0]?.fieldConfig.defaults.mappings?.[0]?.options;
     expect(words('Rounds')).toMatchObject({ 0: { text: 'failed', color: 'red' }, 1: { text: 'ok', color: 'green' } });
-    expect(words('Breakers and pauses')).toMatchObject({ 0: { color: 'green' }, 1: { text: 'stopped', color: 'red' } });
-    const severity = panel('Problems')[0]?.fieldConfig.overrides.find(({ matcher }) => matcher.options === 'Severity');
-    expect(severity?.properties.find(({ id }) => id === 'mappings')?.value).toMatchObject([
+    expect(mappingsOf('Severity')).toMatchObject([
       { options: { 2: { text: 'warning', color: 'orange' }, 3: { text: 'critical', color: 'red' } } },
     ]);
     expect(words('State')).toMatchObject({ 0: { text: 'OK', color: 'green' }, 2: { text: 'CRITICAL', color: 'red' } });
