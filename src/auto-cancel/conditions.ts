@@ -17,7 +17,7 @@ function alternatives<T extends z.ZodType<string>>(text: T) {
         .transform((pattern, context) => {
           const message = patternError(pattern);
           if (message === undefined) return createPattern(pattern);
-          context.addIssue({ code: 'custom', message });
+          context.addIssue(message);
           return z.NEVER;
         })
         .optional()

@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { cronWindow, timeWithZone } from '../kit/cron.ts';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
+import { AccountNames, EntryName } from '../kit/option.ts';
 import { uniqueNames } from '../kit/unique-names.ts';
 import { conditions, NO_MATCH } from './conditions.ts';
 import { stuckWhen } from './stuck-when.ts';
@@ -31,10 +32,7 @@ const denied = z
 export const MODES = ['plan', 'approve', 'enforce'] as const;
 
 const actingRule = z.strictObject({
-  name: z
-    .string()
-    .regex(/^[A-Za-z0-9_-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ -' })
-    .describe('Value of the label `rule`; unique.'),
+  name: EntryName.describe('Value of the label `rule`; unique.'),
   mode: z
     .enum(MODES, { error: `must be ${MODES.join(', ')}` })
     .default('plan')
@@ -47,12 +45,7 @@ const actingRule = z.strictObject({
     .describe(
       'After this time, the rule behaves as in mode `plan`; a date includes the whole day (UTC). Required for `enforce`.',
     ),
-  accounts: z
-    .array(z.string())
-    .min(1, { error: 'must not be empty' })
-    .nullable()
-    .default(null)
-    .describe('Accounts to which the rule applies. Default: all.'),
+  accounts: AccountNames.describe('Accounts to which the rule applies. Default: all.'),
   grace: DurationOrZero.prefault('30m').describe(
     'Wait between finding a callback stuck and cancelling it. A walk after the wait evaluates it again.',
   ),

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Duration, formatDuration } from '../kit/duration.ts';
+import { intOption } from '../kit/option.ts';
 import { retryWindow, STUCK_DEFAULTS } from '../model/callback.ts';
 
 /** Formats a duration, rounded up: `32.9 min`. */
@@ -26,12 +27,9 @@ export const stuckWhen = z
       .max(100)
       .default(STUCK_DEFAULTS.pastRetryWindow)
       .describe('Minimum time in progress, as a multiple of the time that all retries and attempts may take.'),
-    assumeMaxRetries: z
-      .int()
-      .min(0)
-      .max(100)
-      .default(STUCK_DEFAULTS.assumeMaxRetries)
-      .describe('Assumed number of retries. A higher number reported by the service takes precedence.'),
+    assumeMaxRetries: intOption({ min: 0, max: 100, otherwise: STUCK_DEFAULTS.assumeMaxRetries }).describe(
+      'Assumed number of retries. A higher number reported by the service takes precedence.',
+    ),
     assumeTimeout: Duration.prefault(formatDuration(STUCK_DEFAULTS.assumeTimeout)).describe(
       'Assumed maximum duration of an attempt.',
     ),

@@ -36,10 +36,8 @@ const route = z
   .superRefine((pattern, context) => {
     const error = errorOf(pattern);
     if (error === undefined) return;
-    context.addIssue({
-      code: 'custom',
-      message: `must be a path pattern such as /users/:id or /files/*path: ${error}`,
-    });
+    const message = `must be a path pattern such as /users/:id or /files/*path: ${error}`;
+    context.addIssue({ code: 'custom', message });
   });
 
 export const routesOption = z

@@ -13,10 +13,7 @@ const when = z.string({ error: "must be a time such as '+49h'" }).transform((tex
   if (after !== undefined) return { after };
   const at = timeWithZone.safeParse(text);
   if (at.success) return { at: at.data };
-  context.addIssue({
-    code: 'custom',
-    message: "must be a time after the start such as '+49h', or '2027-01-01T00:00:00Z'",
-  });
+  context.addIssue("must be a time after the start such as '+49h', or '2027-01-01T00:00:00Z'");
   return z.NEVER;
 });
 

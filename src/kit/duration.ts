@@ -87,7 +87,7 @@ function durationOf(isAllowed: (ms: number) => boolean, range: string) {
     .transform((text, context) => {
       const ms = parseDuration(text);
       if (ms === undefined || !isAllowed(ms)) {
-        context.addIssue({ code: 'custom', message: `must be ${ALLOWED}, ${range}` });
+        context.addIssue(`must be ${ALLOWED}, ${range}`);
         return z.NEVER;
       }
       return ms;

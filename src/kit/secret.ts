@@ -51,7 +51,7 @@ export const secret = z
     if (typeof value !== 'string') return value;
     const literal = toToken(value);
     if (literal) return { literal };
-    context.addIssue({ code: 'custom', message: NO_TOKEN });
+    context.addIssue(NO_TOKEN);
     return z.NEVER;
   });
 

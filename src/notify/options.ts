@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { cronWindow, timeWithZone } from '../kit/cron.ts';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
+import { EntryName } from '../kit/option.ts';
 import { headerSettings, Secret, secret } from '../kit/secret.ts';
 import { LABEL_NAME } from '../kit/text.ts';
 import { FORMATS, type WebhookFormat } from './notifiers/formats.ts';
@@ -160,10 +161,7 @@ export type HeartbeatOptions = z.output<typeof heartbeatOptions>;
 
 export const notifierOptions = z
   .strictObject({
-    name: z
-      .string()
-      .regex(/^[A-Za-z0-9_-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ -' })
-      .describe('Value of the label `notifier`; unique.'),
+    name: EntryName.describe('Value of the label `notifier`; unique.'),
     severity: z
       .enum(SEVERITIES, { error: `must be one of ${SEVERITIES.join(', ')}` })
       .default('info')

@@ -2,6 +2,7 @@ import { isIPv6 } from 'node:net';
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
 import { httpUrl } from '../kit/http-url.ts';
+import { EntryName, intOption } from '../kit/option.ts';
 import { type Env, Secret, secret } from '../kit/secret.ts';
 import { LABEL_NAME, percent } from '../kit/text.ts';
 import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits } from '../model/account.ts';
@@ -21,7 +22,7 @@ const proxy = z
     if (typeof value !== 'string') return value;
     // The address may contain a password.
     if (isProxy(value)) return { literal: new Secret(value) };
-    context.addIssue({ code: 'custom', message: NO_PROXY_ADDRESS });
+    context.addIssue(NO_PROXY_ADDRESS);
     return z.NEVER;
   });
 
@@ -84,13 +85,10 @@ export function maxForReading({ requestsPerDay }: { readonly requestsPerDay: num
 
 const budgetOptions = z.strictObject({
   requestsPerSecond: z.number().positive().max(10_000).default(5).describe('Sustained request rate.'),
-  burst: z
-    .int()
-    .min(1)
-    .max(10_000)
-    .default(10)
-    .describe('Number of requests that may be sent at once after an idle period.'),
-  concurrency: z.int().min(1).max(1000).default(4).describe('Maximum number of requests in flight.'),
+  burst: intOption({ min: 1, max: 10_000, otherwise: 10 }).describe(
+    'Number of requests that may be sent at once after an idle period.',
+  ),
+  concurrency: intOption({ min: 1, max: 1000, otherwise: 4 }).describe('Maximum number of requests in flight.'),
   requestsPerDay: z
     .int()
     .min(1)
@@ -203,10 +201,7 @@ const labelsOptions = z.record(
 
 export const accountOptions = z
   .strictObject({
-    name: z
-      .string()
-      .regex(/^[A-Za-z0-9_-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ -' })
-      .describe('Value of the label `account`; unique.'),
+    name: EntryName.describe('Value of the label `account`; unique.'),
     baseUrl: httpUrl.describe('Base URL of the service, without `/v2`.'),
     regionalBaseUrl: regionalUrl
       .nullable()

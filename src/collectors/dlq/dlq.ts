@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
+import { intOption } from '../../kit/option.ts';
 import { uniqueNames } from '../../kit/unique-names.ts';
 import type { Inherited } from '../../scheduler/board.ts';
 import { DLQ_FILTERS, filterValueError } from '../../upstream/api.ts';
@@ -76,14 +77,9 @@ const options = z.strictObject({
     .default(['urlHost', 'responseStatus'])
     .transform(all => [...new Set(all)])
     .describe('Dimensions by which the queue is broken down.'),
-  maxSeriesPerBreakdown: z
-    .int()
-    .min(1)
-    .max(10_000)
-    .default(50)
-    .describe(
-      'Maximum number of values of a dimension with their own series, largest first. `__other__` is the sum of the others.',
-    ),
+  maxSeriesPerBreakdown: intOption({ min: 1, max: 10_000, otherwise: 50 }).describe(
+    'Maximum number of values of a dimension with their own series, largest first. `__other__` is the sum of the others.',
+  ),
 });
 
 export interface DlqServices {

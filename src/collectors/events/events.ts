@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
+import { intOption } from '../../kit/option.ts';
 import { type Collector, defineKind, type Observation, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
 import { NO_ROUTES, type Routes } from '../routes.ts';
 import { AGENT_TIME, type ServiceTime } from '../service-time.ts';
@@ -31,12 +32,9 @@ const options = z.strictObject({
     .enum(DESTINATIONS, { error: `must be one of ${DESTINATIONS.join(', ')}` })
     .default('none')
     .describe('Source of the label `destination`. `none` omits the label, `route` needs `collect.routes`.'),
-  maxDestinations: z
-    .int()
-    .min(1)
-    .max(10_000)
-    .default(100)
-    .describe('Maximum number of destinations with their own series. `__other__` is the sum of the others.'),
+  maxDestinations: intOption({ min: 1, max: 10_000, otherwise: 100 }).describe(
+    'Maximum number of destinations with their own series. `__other__` is the sum of the others.',
+  ),
   destinationHistograms: z
     .boolean()
     .default(false)

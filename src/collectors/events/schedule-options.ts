@@ -1,6 +1,7 @@
 import { z } from 'zod';
 import { CronText, TimeZone } from '../../kit/cron.ts';
 import { Duration } from '../../kit/duration.ts';
+import { AccountNames } from '../../kit/option.ts';
 
 export const MATCH_KEYS = ['scheduleId', 'label', 'queue', 'topic', 'route'] as const;
 export type MatchKey = (typeof MATCH_KEYS)[number];
@@ -24,12 +25,7 @@ const schedule = z.strictObject({
     .string()
     .regex(/^[A-Za-z0-9_.-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ . -' })
     .describe('Value of the label `schedule`; unique.'),
-  accounts: z
-    .array(z.string())
-    .min(1, { error: 'must not be empty' })
-    .nullable()
-    .default(null)
-    .describe('Accounts with this schedule. Default: all.'),
+  accounts: AccountNames.describe('Accounts with this schedule. Default: all.'),
   match: match.describe('Messages of the schedule: every key must match.'),
   cron: CronText.describe(
     "When a message is expected, as five cron fields: `'0 2 * * *'`. Skipped local times are ignored, repeated ones count once.",

@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
+import { intOption } from '../../kit/option.ts';
 import type { Change } from '../../model/change.ts';
 import { flowStateOf } from '../../model/flow-state.ts';
 import type { FlowControlEntry } from '../../model/message.ts';
@@ -21,14 +22,9 @@ const options = z.strictObject({
   every: Duration.prefault('15s').describe('Interval between reads of the key list. Each read takes one request.'),
   include: globs.describe('Keys to show, with `*` for any characters: `[tenant-*]`. Default: all.'),
   exclude: globs.describe('Keys not to show, even if `include` matches them.'),
-  maxSeries: z
-    .int()
-    .min(1)
-    .max(100_000)
-    .default(1000)
-    .describe(
-      'Maximum number of keys with their own series, largest waitlists first. `__other__` is the sum of the others.',
-    ),
+  maxSeries: intOption({ min: 1, max: 100_000, otherwise: 1000 }).describe(
+    'Maximum number of keys with their own series, largest waitlists first. `__other__` is the sum of the others.',
+  ),
   watch: z
     .array(z.string().min(1).max(512))
     .max(100)

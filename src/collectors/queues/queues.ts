@@ -1,22 +1,17 @@
 import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
+import { AutoOrOff, intOption } from '../../kit/option.ts';
 import type { ServiceQueue } from '../../model/service.ts';
 import { chooseMembers, type Members, OTHER, seriesDropped } from '../cap.ts';
 import { type Collector, defineKind } from '../collector.ts';
 import { familiesOf, optionalSample } from '../fact-family.ts';
 
 const options = z.strictObject({
-  enabled: z
-    .union([z.literal('auto'), z.literal(false)], { error: 'must be auto or false' })
-    .default('auto')
-    .describe('`auto`: the list of queues is read if the service has it. `false`: never.'),
+  enabled: AutoOrOff.describe('`auto`: the list of queues is read if the service has it. `false`: never.'),
   every: Duration.prefault('5m').describe('Interval between reads of the list. Each read takes one request.'),
-  maxSeries: z
-    .int()
-    .min(1)
-    .max(10_000)
-    .default(200)
-    .describe('Maximum number of queues with their own series and checks, the longest first. `__other__` is the sum.'),
+  maxSeries: intOption({ min: 1, max: 10_000, otherwise: 200 }).describe(
+    'Maximum number of queues with their own series and checks, the longest first. `__other__` is the sum.',
+  ),
 });
 
 type QueuesOptions = z.output<typeof options>;

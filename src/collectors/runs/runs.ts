@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { Duration, formatDuration } from '../../kit/duration.ts';
+import { AutoOrOff } from '../../kit/option.ts';
 import type { WorkflowRun } from '../../model/service.ts';
 import { FilterContradiction, type Reader } from '../../upstream/api.ts';
 import { type Collector, defineKind } from '../collector.ts';
@@ -7,10 +8,7 @@ import { familiesOf, optionalSample, toSeconds } from '../fact-family.ts';
 import type { ServiceTime } from '../service-time.ts';
 
 const options = z.strictObject({
-  enabled: z
-    .union([z.literal('auto'), z.literal(false)])
-    .default('auto')
-    .describe('Whether workflow runs are read: `auto` if the service lists them, or `false`.'),
+  enabled: AutoOrOff.describe('Whether workflow runs are read: `auto` if the service lists them, or `false`.'),
   every: Duration.prefault('15m').describe('Interval between reads. Each read takes one request.'),
   olderThan: Duration.prefault('1h').describe(
     'Age from which a run in progress counts as stuck. Set it above the longest time that a workflow normally takes, waits included.',

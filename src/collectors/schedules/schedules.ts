@@ -3,6 +3,7 @@ import { BoundedMap } from '../../kit/bounded-map.ts';
 import { createOccurrences } from '../../kit/cron.ts';
 import { Duration } from '../../kit/duration.ts';
 import { hashedId } from '../../kit/hash.ts';
+import { AutoOrOff, intOption } from '../../kit/option.ts';
 import { createYielder } from '../../kit/yielder.ts';
 import type { Change } from '../../model/change.ts';
 import type { ServiceSchedule } from '../../model/service.ts';
@@ -16,19 +17,11 @@ import { AGENT_TIME, type ServiceTime } from '../service-time.ts';
 import { followRow, type ScheduleHistory, withDoubles } from './history.ts';
 
 const options = z.strictObject({
-  enabled: z
-    .union([z.literal('auto'), z.literal(false)], { error: 'must be auto or false' })
-    .default('auto')
-    .describe('`auto`: the list of schedules is read if the service has it. `false`: never.'),
+  enabled: AutoOrOff.describe('`auto`: the list of schedules is read if the service has it. `false`: never.'),
   every: Duration.prefault('5m').describe('Interval between reads of the list. Each read takes one request.'),
-  maxSeries: z
-    .int()
-    .min(1)
-    .max(10_000)
-    .default(200)
-    .describe(
-      'Maximum number of schedules with their own series and checks: the known ones first, then in the order of the list.',
-    ),
+  maxSeries: intOption({ min: 1, max: 10_000, otherwise: 200 }).describe(
+    'Maximum number of schedules with their own series and checks: the known ones first, then in the order of the list.',
+  ),
 });
 
 export type SchedulesOptions = z.output<typeof options>;
