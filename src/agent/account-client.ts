@@ -1,10 +1,9 @@
 import { enabledRounds } from '../collectors/index.ts';
 import type { AccountSettings } from '../config/schema.ts';
 import type { SecretValues } from '../config/secrets.ts';
-import type { Clock } from '../kit/clock.ts';
 import type { Histogram } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
-import type { Tracer } from '../kit/tracer.ts';
+import type { Runtime } from '../kit/runtime.ts';
 import { limitLookups } from '../lookup/limit.ts';
 import { type AccountMeter, createAccountMeter, knownRequests } from '../metrics/own.ts';
 import type { Leadership } from '../replicas/leadership.ts';
@@ -25,14 +24,10 @@ import type { StoredAccount } from './account-rows.ts';
 
 const KNOWN = knownRequests(ENDPOINTS, REQUEST_OUTCOMES);
 
-export interface ClientDeps {
+export interface ClientDeps extends Pick<Runtime, 'clock' | 'random' | 'log' | 'tracer'> {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly dispatchers: Pick<Dispatchers, 'for'>;
   readonly requestSeconds: Histogram<'endpoint'>;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly log: Log;
-  readonly tracer: Tracer;
   readonly secrets: Pick<SecretValues, 'of'>;
   /** Undefined if no other process uses the store. */
   readonly leadership?: Pick<Leadership, 'remaining' | 'confirm'> | undefined;

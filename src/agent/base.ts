@@ -5,9 +5,9 @@ import { createSecretValues } from '../config/secrets.ts';
 import { SAMPLE_EVERY } from '../history/recorder.ts';
 import type { Bounds } from '../http/bounds.ts';
 import type { PeerKey } from '../http/peer.ts';
-import type { Clock } from '../kit/clock.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
+import type { Runtime } from '../kit/runtime.ts';
 import { version } from '../kit/version.ts';
 import { createLeaseMeter } from '../metrics/leader.ts';
 import { accountInfoFamily } from '../metrics/own.ts';
@@ -28,10 +28,8 @@ import { createStoredKey } from './peer-key.ts';
 /** Intervals (ms). */
 const INTERVALS = { save: 15_000, act: 1000, orders: 1000, sample: SAMPLE_EVERY, retry: 1000 };
 
-export interface PartsDeps {
+export interface PartsDeps extends Pick<Runtime, 'clock' | 'random'> {
   readonly env: Readonly<Record<string, string | undefined>>;
-  readonly clock: Clock;
-  readonly random: () => number;
   readonly bounds?: Partial<Bounds>;
   readonly openStore?: typeof openStore;
   readonly openAccount?: typeof openAccount;

@@ -1,19 +1,16 @@
 import { ConfigError, type LoadedConfig, type LocatedError, loadConfig, withPath } from '../config/load.ts';
 import type { ReloadError, ReloadResult } from '../http/served.ts';
 import { identityOf } from '../kit/identity.ts';
-import type { Log } from '../kit/log.ts';
-import type { Env } from '../kit/secret.ts';
+import type { Runtime } from '../kit/runtime.ts';
 import type { Supervisor } from './supervisor.ts';
 import { type FilesState, isSameState, readState } from './watch.ts';
 
 export type Reloading = ReturnType<typeof createReloading>;
 
-export interface ReloadDeps {
+export interface ReloadDeps extends Pick<Runtime, 'log' | 'env'> {
   readonly supervisor: Pick<Supervisor, 'loaded' | 'reload'>;
-  readonly log: Log;
   /** Records whether the last attempt could load the configuration. */
   configRead(isValid: boolean): void;
-  readonly env: Env;
   readonly tried: FilesState | undefined;
 }
 

@@ -1,9 +1,8 @@
 import { createHash } from 'node:crypto';
-import type { Clock } from '../kit/clock.ts';
 import { identityOf } from '../kit/identity.ts';
 import type { Log } from '../kit/log.ts';
+import type { Runtime } from '../kit/runtime.ts';
 import type { SecretSetting } from '../kit/secret.ts';
-import type { Tracer } from '../kit/tracer.ts';
 import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
 import type { JournalEntry } from '../model/journal.ts';
@@ -52,12 +51,8 @@ export interface AutoCancelSettings {
   }[];
 }
 
-export interface AutoCancelAccountsDeps {
+export interface AutoCancelAccountsDeps extends Pick<Runtime, 'clock' | 'random' | 'log' | 'tracer'> {
   readonly store: Store;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly log: Log;
-  readonly tracer: Tracer;
   readonly journals: JournalWatcher;
   /** Firing or unknown alerts of an account, by name. */
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;

@@ -1,5 +1,5 @@
-import { type Clock, withDeadline } from '../kit/clock.ts';
-import type { Log } from '../kit/log.ts';
+import { withDeadline } from '../kit/clock.ts';
+import type { Runtime } from '../kit/runtime.ts';
 import type { CancelResponse, FinalOutcome, JournalEntry } from '../model/journal.ts';
 import { isGuardFailed } from '../store/store.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
@@ -11,14 +11,12 @@ import { endLine, isWithoutEffect } from './journal-state.ts';
 import { callbackStateOf, lookUpEvents, lookUpNextDelivery, rereadEntry } from './look-up.ts';
 import { abortReason, changeSince, type FinalCheck, type NextDelivery, skipReason } from './stages.ts';
 
-export interface AttemptDeps {
+export interface AttemptDeps extends Pick<Runtime, 'clock' | 'log'> {
   readonly journal: Journal;
   readonly contexts: Contexts;
   readonly brake: Pick<Brake, 'guard' | 'read'>;
   readonly lastReader: Reader;
   readonly writer: Writer;
-  readonly clock: Clock;
-  readonly log: Log;
   readonly policy: string;
   readonly replica?: string | undefined;
 }

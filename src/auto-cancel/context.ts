@@ -1,6 +1,6 @@
 import { lstatSync } from 'node:fs';
 import type { Clock } from '../kit/clock.ts';
-import type { Log } from '../kit/log.ts';
+import type { Runtime } from '../kit/runtime.ts';
 import type { Brake } from './brake.ts';
 import type { EvaluatedCallback } from './evaluate.ts';
 import type { Journal } from './journal.ts';
@@ -8,7 +8,7 @@ import { isRequestedBy } from './journal-state.ts';
 import type { AutoCancelOptions } from './options.ts';
 import type { AccountContext, CallbackContext, Lease, WalkView } from './stages.ts';
 
-export interface ContextsDeps {
+export interface ContextsDeps extends Pick<Runtime, 'clock' | 'log'> {
   readonly account: string;
   readonly options: AutoCancelOptions;
   readonly policy: string;
@@ -22,8 +22,6 @@ export interface ContextsDeps {
   /** Returns the largest proven difference between the wall clock and the service's clock (ms); undefined if unknown. */
   clockSkew(): number | undefined;
   readonly lease?: () => Lease | undefined;
-  readonly clock: Clock;
-  readonly log: Log;
 }
 
 export type Progress = Pick<CallbackContext, 'walkAt' | 'usesBefore'> &

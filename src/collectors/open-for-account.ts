@@ -1,7 +1,4 @@
-import type { Clock } from '../kit/clock.ts';
-import type { Log } from '../kit/log.ts';
-import type { Env } from '../kit/secret.ts';
-import type { Tracer } from '../kit/tracer.ts';
+import type { Runtime } from '../kit/runtime.ts';
 import type { Source } from '../metrics/family.ts';
 import type { Objectives } from '../metrics/objectives.ts';
 import type { AccountLimits } from '../model/account.ts';
@@ -64,12 +61,7 @@ export interface CollectorsSettings {
   readonly log: { readonly deadLetters: boolean };
 }
 
-export interface CollectorsDeps {
-  readonly env: Env;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly log: Log;
-  readonly tracer: Tracer;
+export interface CollectorsDeps extends Runtime {
   readonly config: CollectorsSettings;
   readonly store: Store;
   /** Whether the database is unavailable; undefined if the store is not shared. */

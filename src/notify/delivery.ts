@@ -1,8 +1,7 @@
 import { createRetry, type Retry } from '../kit/backoff.ts';
-import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import { hashedId } from '../kit/hash.ts';
-import type { Log } from '../kit/log.ts';
+import type { Runtime } from '../kit/runtime.ts';
 import { StoreError } from '../store/errors.ts';
 import type { Store } from '../store/store.ts';
 import { type AlertStates, type ComparedGroup, type Comparison, compare } from './compare.ts';
@@ -15,14 +14,11 @@ import { SENT, type SentAlert, SentLog } from './sent-log.ts';
 /** Whether this process may send. Checked before each request; waits only if another process may lead. */
 export type MayNotify = () => true | Promise<boolean>;
 
-export interface DeliveryDeps {
+export interface DeliveryDeps extends Pick<Runtime, 'clock' | 'random' | 'log'> {
   readonly states: AlertStates;
   readonly store: Store;
   readonly mayNotify: MayNotify;
   readonly notifications: Counter<'notifier' | 'outcome'>;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly log: Log;
 }
 
 type Failure = Pick<SendResult, 'answer'> & Partial<Pick<Extract<SendResult, { kind: 'retry' }>, 'isDown' | 'after'>>;

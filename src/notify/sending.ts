@@ -1,7 +1,5 @@
-import type { Clock } from '../kit/clock.ts';
 import { identityOf } from '../kit/identity.ts';
-import type { Log } from '../kit/log.ts';
-import type { Tracer } from '../kit/tracer.ts';
+import type { Runtime } from '../kit/runtime.ts';
 import { createNotificationsCounter, type NotificationCount, type NotificationsCounter } from '../metrics/alerting.ts';
 import type { Source } from '../metrics/family.ts';
 import type { Leadership } from '../replicas/leadership.ts';
@@ -23,15 +21,11 @@ export interface SendingSettings extends ReceiversSettings {
   readonly heartbeat: HeartbeatOptions | null;
 }
 
-export interface SendingDeps {
+export interface SendingDeps extends Pick<Runtime, 'clock' | 'random' | 'log' | 'tracer'> {
   readonly env: Readonly<Record<string, string | undefined>>;
   readonly store: Store;
   /** Undefined if no other process uses the store. */
   readonly leadership?: Pick<Leadership, 'remaining' | 'confirm'> | undefined;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly log: Log;
-  readonly tracer: Tracer;
   accounts(): readonly HeartbeatAccount[];
   readonly states: AlertStates;
 }

@@ -1,5 +1,5 @@
-import { type Clock, unlessAborted } from '../kit/clock.ts';
-import type { Log } from '../kit/log.ts';
+import { unlessAborted } from '../kit/clock.ts';
+import type { Runtime } from '../kit/runtime.ts';
 import { createLoops, type Loops } from '../scheduler/loop.ts';
 import { StoreError } from '../store/errors.ts';
 import type { LeaderLease } from '../store/store.ts';
@@ -11,11 +11,8 @@ export interface LeadershipEvents {
   lost(): void;
 }
 
-export interface LeadershipDeps {
+export interface LeadershipDeps extends Pick<Runtime, 'clock' | 'random' | 'log'> {
   readonly lease: LeaderLease;
-  readonly clock: Clock;
-  readonly random: () => number;
-  readonly log: Log;
 }
 
 /** Numbers of renewals by the leader and of attempts by a standby within the lease time. */

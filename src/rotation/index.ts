@@ -1,10 +1,10 @@
 import { accessSync, constants, readFileSync } from 'node:fs';
 import { dirname, join, resolve } from 'node:path';
-import type { Clock } from '../kit/clock.ts';
 import { replaceFile } from '../kit/durable-file.ts';
 import { durationText } from '../kit/duration.ts';
 import { failureOf } from '../kit/failure.ts';
-import { type Env, fingerprint, nameOf, type Secret } from '../kit/secret.ts';
+import type { Runtime } from '../kit/runtime.ts';
+import { fingerprint, nameOf, type Secret } from '../kit/secret.ts';
 import { escapedJson } from '../kit/text.ts';
 import type { RecordedAccount } from '../model/account.ts';
 import { type AccountOptions, addressesOf } from '../upstream/options.ts';
@@ -15,15 +15,12 @@ import { findSecret, replaceSecret } from './secret-place.ts';
 
 export { RotationError } from './rotation-error.ts';
 
-export interface RotationDeps {
+export interface RotationDeps extends Pick<Runtime, 'env' | 'clock' | 'random'> {
   readonly account: AccountOptions;
   /** Opens new connections, because requests of a reset must not reuse open ones. */
   connect(): upstream.Connection;
   /** Plan and limits from the last reset, which the agent reads. */
   readonly planFile: { readonly path: string; read(): Promise<unknown>; write(record: RecordedAccount): Promise<void> };
-  readonly env: Env;
-  readonly clock: Clock;
-  readonly random: () => number;
   /** File for the response; default: next to the token. */
   readonly out: string | undefined;
   /** Locks a path for this command. Throws RotationError. */

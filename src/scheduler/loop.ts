@@ -1,10 +1,8 @@
-import type { Clock } from '../kit/clock.ts';
+import type { Runtime } from '../kit/runtime.ts';
 
-export interface LoopOptions {
+export interface LoopOptions extends Pick<Runtime, 'clock' | 'random'> {
   readonly every: number;
   readonly firstDelay: number;
-  readonly clock: Clock;
-  readonly random: () => number;
   readonly signal: AbortSignal;
   /** Must not throw. The next run starts only after this one has ended. */
   readonly body: (signal: AbortSignal) => Promise<void>;

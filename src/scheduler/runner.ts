@@ -1,6 +1,6 @@
-import type { Clock } from '../kit/clock.ts';
-import type { Log, LogBatch, LogLine } from '../kit/log.ts';
-import type { Span, Tracer } from '../kit/tracer.ts';
+import type { LogBatch, LogLine } from '../kit/log.ts';
+import type { Runtime } from '../kit/runtime.ts';
+import type { Span } from '../kit/tracer.ts';
 import { createYielder } from '../kit/yielder.ts';
 import type { Change } from '../model/change.ts';
 import type { FailedFilter, Idle } from '../model/status.ts';
@@ -60,13 +60,10 @@ export interface Observer<Facts = unknown, Memory = unknown, Walk = unknown> {
   observe(step: RoundStep<Memory, Walk>): Promise<Observation<Facts, Memory, Walk>>;
 }
 
-export interface RunnerDeps<Facts, Memory, Walk> {
+export interface RunnerDeps<Facts, Memory, Walk> extends Pick<Runtime, 'clock' | 'log' | 'tracer'> {
   readonly observer: Observer<Facts, Memory, Walk>;
   readonly state: CollectorState<Facts>;
   readonly store: Store;
-  readonly clock: Clock;
-  readonly log: Log;
-  readonly tracer: Tracer;
   /** Returns the delay before a failed round is repeated (ms); by default, it is repeated after its interval. */
   readonly retry?: ((failed: FailedRound) => number) | undefined;
   /** Whether the store is unavailable, which is logged once for all accounts. */

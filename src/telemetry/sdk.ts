@@ -10,7 +10,7 @@ import {
   TraceIdRatioBasedSampler,
 } from '@opentelemetry/sdk-trace';
 import type { Counter } from '../kit/counter.ts';
-import type { Log } from '../kit/log.ts';
+import type { Runtime } from '../kit/runtime.ts';
 import type { Env } from '../kit/secret.ts';
 import { version } from '../kit/version.ts';
 import type { MessageSpans } from '../model/message-span.ts';
@@ -21,11 +21,9 @@ import { disableTracing, SCHEMA_URL } from './tracing.ts';
 
 /** Import this file only if tracing is enabled: loading it takes about 0.3 s and 60 MB. */
 
-interface TracingDeps {
+interface TracingDeps extends Pick<Runtime, 'env' | 'log'> {
   readonly options: TracingOptions;
-  readonly env: Env;
   readonly spans: Counter<'outcome'>;
-  readonly log: Log;
   readonly instance: string;
 }
 

@@ -1,7 +1,7 @@
 import { unlessAborted, withDeadline } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import { identityOf } from '../kit/identity.ts';
-import type { Log } from '../kit/log.ts';
+import type { Runtime } from '../kit/runtime.ts';
 import type { Env } from '../kit/secret.ts';
 import type { MessageSpans } from '../model/message-span.ts';
 import { isDisabled, type TracingOptions } from './options.ts';
@@ -16,11 +16,9 @@ export interface PreparedTraces {
   close(): Promise<void>;
 }
 
-interface TracesDeps {
-  readonly env: Env;
+interface TracesDeps extends Pick<Runtime, 'env' | 'log'> {
   readonly spans: Counter<'outcome'>;
   readonly tracer: ProcessTracer;
-  readonly log: Log;
 }
 
 /** Time limit of a flush (ms). Unsent spans are dropped. */

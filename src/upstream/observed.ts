@@ -1,7 +1,7 @@
-import type { Clock } from '../kit/clock.ts';
 import type { Counter, Histogram } from '../kit/counter.ts';
+import type { Runtime } from '../kit/runtime.ts';
 import { serverAttributes } from '../kit/server-attributes.ts';
-import type { Span, Tracer } from '../kit/tracer.ts';
+import type { Span } from '../kit/tracer.ts';
 import type { Call, Request } from './call.ts';
 import { type RequestOutcome, UpstreamError } from './errors.ts';
 import type { Addresses } from './send.ts';
@@ -12,10 +12,8 @@ export interface RequestMeter {
   readonly bytes: Counter<'endpoint'>;
 }
 
-export interface Observing {
-  readonly clock: Clock;
+export interface Observing extends Pick<Runtime, 'clock' | 'tracer'> {
   readonly meter: RequestMeter;
-  readonly tracer: Tracer;
 }
 
 /** Traces one request. Counts and times it when `work` reports its outcome, which `work` must do at most once. */
