@@ -45,9 +45,9 @@ export function problemsOf(
   return [...found, ...kept].sort(byWeight);
 }
 
-/** Compares two problems for sorting: worst severity first, then oldest first. */
+/** Compares two problems for sorting: worst severity first, then newest first. */
 export function byWeight(one: Problem, other: Problem): number {
   const weight = ({ severity }: Problem) => CHECK_SEVERITIES.indexOf(severity);
-  const since = (problem: Problem) => problem.since ?? '9999';
-  return weight(one) - weight(other) || (since(one) < since(other) ? -1 : Number(since(one) > since(other)));
+  const [since, otherSince] = [one.since ?? '', other.since ?? ''];
+  return weight(one) - weight(other) || (since > otherSince ? -1 : Number(since < otherSince));
 }

@@ -73,7 +73,7 @@ const names = (query: object) => ask(query).rows.map(({ account }) => account);
 
 describe('overview', () => {
   it.each([
-    ['attention', ['broken', 'late', 'later', 'new', 'Busy', 'calm']],
+    ['attention', ['broken', 'later', 'late', 'new', 'Busy', 'calm']],
     ['account', ['Busy', 'broken', 'calm', 'late', 'later', 'new']],
     ['deadLetters', ['later', 'Busy', 'late', 'calm', 'broken', 'new']],
     ['growth', ['Busy', 'calm', 'broken', 'late', 'later', 'new']],
@@ -85,11 +85,11 @@ describe('overview', () => {
   });
 
   it.each([
-    [{ q: 'LATE' }, ['late', 'later']],
+    [{ q: 'LATE' }, ['later', 'late']],
     [{ q: 'order' }, ['calm']],
     [{ q: 'BILL' }, ['Busy']],
     [{ q: '.*' }, []],
-    [{ state: 'warning' }, ['late', 'later']],
+    [{ state: 'warning' }, ['later', 'late']],
     [{ state: 'ok', q: 'b' }, ['Busy']],
   ])('the query %o finds the accounts %o', (query, expected) => {
     expect(names(query)).toEqual(expected);
@@ -122,14 +122,14 @@ describe('overview', () => {
     });
     expect(shown.problems.map(({ account, severity }) => `${account} ${severity}`)).toEqual([
       'broken critical',
-      'null warning',
-      'late warning',
       'later warning',
+      'late warning',
+      'null warning',
       'later info',
     ]);
     expect(shown.rows.map(({ account, firing }) => [account, firing])).toEqual([
-      ['late', 1],
       ['later', 0],
+      ['late', 1],
     ]);
   });
 

@@ -64,7 +64,9 @@ export const Overview = z.object({
   state: State.describe('Worst state of all accounts and the agent.'),
   accounts: z.object({ total: z.int(), up: z.int(), byState: z.record(State, z.int()) }),
   deadLetters: Maybe(Num).describe('Sum over all accounts with known numbers.'),
-  problems: z.array(Problem).describe('The worst 100 problems of all accounts and the agent, worst first.'),
+  problems: z
+    .array(Problem)
+    .describe('The worst 100 problems of all accounts and the agent, worst first, then newest first.'),
   problemsTotal: z.int(),
   alerts: z.array(AlertView).describe('At most 100 firing alerts.'),
   alertsFiring: z.int(),

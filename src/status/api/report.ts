@@ -14,7 +14,7 @@ export type HealthVerdict = z.output<typeof HealthVerdict>;
 export const AccountReport = z.object({
   account: z.string(),
   verdict: HealthVerdict,
-  problems: z.array(Problem).describe('Worst first.'),
+  problems: z.array(Problem).describe('Worst first, then newest first.'),
   problemsTotal: z.int().describe('Number of problems.'),
   unknown: z
     .array(

@@ -24,9 +24,9 @@ export const QUEUES: readonly Case[] = [
       },
     },
     [
-      'warning filter_failing (payments) 15 min: The filter payments fails: GET /v2/dlq: status 500; its size is from before 11:45:00 UTC.',
       'warning filter_failing (jobs) 7 min: The filter jobs fails: the service ignores the parameter label: 27 of 30 rows do not match; its data is not shown.',
       'warning filter_failing (errors) 7 min: The filter errors fails: GET /v2/dlq: status 400: invalid responseStatus; its size is unknown.',
+      'warning filter_failing (payments) 15 min: The filter payments fails: GET /v2/dlq: status 500; its size is from before 11:45:00 UTC.',
     ],
   ],
   [
@@ -91,8 +91,8 @@ export const QUEUES: readonly Case[] = [
     'a dead letter that has been queued for much longer than the retention, which must be wrong',
     { change: account => Object.assign(queueOf(account), { oldestEntered: ago(8 * 1440) }) },
     [
-      'warning dlq_old 10080 min: The longest-queued of 100 dead letters has been in the queue for 8 d (objective: 1 d); largest kind in the queue: status 503 from api.example.com/orders (71 of 100).',
       'warning retention_too_short 432 min: The longest-queued dead letter has been in the queue for 7 d 23 h, longer than its retention of 7 d: correct `retention.dlq`, or the expiry of dead letters cannot be predicted.',
+      'warning dlq_old 10080 min: The longest-queued of 100 dead letters has been in the queue for 8 d (objective: 1 d); largest kind in the queue: status 503 from api.example.com/orders (71 of 100).',
     ],
   ],
   [
@@ -255,8 +255,8 @@ export const QUEUES: readonly Case[] = [
       courses: { [waitlist]: () => 10 },
     },
     [
-      'warning waitlist_stalled (tenant-7) 30 min: Key tenant-7: 10 messages waiting, unchanged for 30 min or more; parallelism 3 of 10 in use, the account’s parallelism 100 of 100 in use.',
       'warning account_full 0 min: The account’s parallelism is used up: 100 of 100 deliveries at once; 10 messages waiting on key tenant-7.',
+      'warning waitlist_stalled (tenant-7) 30 min: Key tenant-7: 10 messages waiting, unchanged for 30 min or more; parallelism 3 of 10 in use, the account’s parallelism 100 of 100 in use.',
     ],
   ],
   [

@@ -175,8 +175,8 @@ export const SERVICE_DATA: readonly Case[] = [
       },
     },
     [
-      'info limit_changed (gone) 1439 min: The rate of gone was changed from 10 to 5 by 2026-03-13 12:01 UTC.',
       'info limit_changed (fal) 57 min: The parallelism of fal was changed from 40 to 200 at 11:03 UTC (pinned). The rate period of fal was changed from 1 s to 1 min by 11:01 UTC.',
+      'info limit_changed (gone) 1439 min: The rate of gone was changed from 10 to 5 by 2026-03-13 12:01 UTC.',
     ],
   ],
   [

@@ -110,7 +110,7 @@ describe('account problems', () => {
   });
 });
 
-it('byWeight orders problems by severity, then by age', () => {
+it('byWeight orders problems by severity, then by start, the newest first', () => {
   const at = (minutes: number) => new Date(ago(minutes)).toISOString();
   const of = (severity: Problem['severity'], since: string | null): Problem => ({
     account: 'a',
@@ -123,8 +123,8 @@ it('byWeight orders problems by severity, then by age', () => {
   });
   const ordered = [
     of('critical', at(1)),
-    of('warning', at(9)),
     of('warning', at(2)),
+    of('warning', at(9)),
     of('warning', null),
     of('info', at(99)),
   ];
