@@ -7,7 +7,7 @@ import { formatDuration } from '../src/kit/duration.ts';
 import { DLQ_AT_ONCE } from '../src/metrics/thresholds.ts';
 import { AGENT_CHECKS } from '../src/rules/checks/agent.ts';
 import { ACCOUNT_CHECKS } from '../src/rules/checks/run.ts';
-import { growthText, longText, share } from '../src/rules/checks/words.ts';
+import { growthText, longText, percent } from '../src/rules/checks/words.ts';
 import { withPart } from './generated-part.ts';
 
 const CHECKS = [...ACCOUNT_CHECKS, ...AGENT_CHECKS];
@@ -57,7 +57,7 @@ export function alertCatalogue(): string {
       : `- \`${alert}\` (${labels?.severity}, 0s): ${withoutTemplates(annotations?.summary ?? '')}`,
   );
   return [
-    `The parentheses contain severity, \`for\` and \`keepFiringFor\`. *off*: not sent unless \`alerts.builtin.enable\` lists the kind. A message is overdue \`objectives.onTimeWithin\` after it was due. *By ${growthText(DLQ_AT_ONCE)}* means by more than ${share(DLQ_AT_ONCE.share)} of the earlier number; this threshold is at least ${DLQ_AT_ONCE.fewest} and at most ${DLQ_AT_ONCE.many} messages.`,
+    `The parentheses contain severity, \`for\` and \`keepFiringFor\`. *off*: not sent unless \`alerts.builtin.enable\` lists the kind. A message is overdue \`objectives.onTimeWithin\` after it was due. *By ${growthText(DLQ_AT_ONCE)}* means by more than ${percent(DLQ_AT_ONCE.share)} of the earlier number; this threshold is at least ${DLQ_AT_ONCE.fewest} and at most ${DLQ_AT_ONCE.many} messages.`,
     '### Only in Prometheus',
     ...onlyRules,
     '#### Objectives (`slo.yaml`)',

@@ -5,7 +5,7 @@ import type { LoadedConfig } from '../config/load.ts';
 import type { AccountSettings } from '../config/schema.ts';
 import { withClosing } from '../kit/closing.ts';
 import { formatDuration } from '../kit/duration.ts';
-import { printable } from '../kit/text.ts';
+import { percent, printable } from '../kit/text.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
 import { MEAN_INTERVAL } from '../scheduler/loop.ts';
 import { maxForReading } from '../upstream/options.ts';
@@ -114,10 +114,9 @@ const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 const sum = (rounds: AccountPlan['rounds'], of: 'requestsPerDay' | 'bytesPerDay') =>
   rounds.reduce((sum, round) => sum + round[of], 0);
 
-/** Formats a comparison such as `under: 16,068 calls a day are 3 % of the 500,000 that …`. */
+/** Formats a comparison such as `under: 16,068 calls a day are 3.2 % of the 500,000 that …`. */
 function share(perDay: number, most: number, whose: string, over: string): string {
-  const percent = Math.round((perDay / most) * 100);
-  return `${perDay > most ? `over: ${whole(perDay)}` : `under: ${whole(perDay)}`} calls a day are ${percent} % of the ${whole(most)} that ${whose}${perDay > most ? `: ${over}` : ''}`;
+  return `${perDay > most ? `over: ${whole(perDay)}` : `under: ${whole(perDay)}`} calls a day are ${percent(perDay / most)} of the ${whole(most)} that ${whose}${perDay > most ? `: ${over}` : ''}`;
 }
 
 function toText(plan: AccountPlan): string {

@@ -66,9 +66,10 @@ export function grouped(number: number): string {
 export const plural = (number: number, one: string, many = `${one}s`) =>
   `${grouped(number)} ${number === 1 ? one : many}`;
 
-/** Formats a ratio in percent, rounded so that only 0 is `0 %` and only 1 is `100 %`. */
+/** Formats a ratio in percent with one decimal, or with two within 1 % of 0 or 100 %: only 0 is `0 %`, and only 1 is `100 %`. */
 export function percent(ratio: number): string {
-  if (ratio > 0 && ratio < 0.0001) return '< 0.01 %';
-  // Corrects floating-point errors: 0.29 × 10,000 is less than 2,900.
-  return `${grouped(Math.floor(ratio * 1e4 + 1e-6) / 100)} %`;
+  const steps = ratio < 0.01 || (ratio > 0.99 && ratio < 1) ? 1e4 : 1e3;
+  const rounded = Math.round(ratio * steps) / steps;
+  if (rounded === 0 && ratio > 0) return '< 0.01 %';
+  return rounded === 1 && ratio < 1 ? '> 99.99 %' : `${grouped(rounded * 100)} %`;
 }

@@ -1,10 +1,10 @@
 import { formatDuration } from '../kit/duration.ts';
+import { percent } from '../kit/text.ts';
 import type { Labels } from '../notify/notice.ts';
 import type { AlertCondition, AlertRule } from './options.ts';
 
 /** Formats a value with enough digits to compare it with a limit. */
 const short = (value: number) => String(Number(value.toPrecision(4)));
-const percent = (share: number) => `${short(100 * share)} %`;
 
 function textOf(condition: AlertCondition, { account = '', round }: Labels, value: number): string {
   switch (condition.kind) {

@@ -118,7 +118,9 @@ it('plan reports accounts that it cannot measure, sends only one request with a 
   );
   expect(requested).toEqual(['/v2/flowControl']);
   const most = 'that the account’s plan allows for everything';
-  expect(stdout).toMatch(new RegExp(`^over: [\\d,]+ calls a day are \\d+ % of the 6,000 ${most}: reading alone`, 'm'));
-  expect(stdout).toMatch(new RegExp(`^under: [\\d,]+ calls a day are 1 % of the 1,000,000 ${most}$`, 'm'));
+  expect(stdout).toMatch(
+    new RegExp(`^over: [\\d,]+ calls a day are [\\d.]+ % of the 6,000 ${most}: reading alone`, 'm'),
+  );
+  expect(stdout).toMatch(new RegExp(`^under: [\\d,]+ calls a day are [\\d.]+ % of the 1,000,000 ${most}$`, 'm'));
   expect(stderr).toBe('not complete: gone, refused\n');
 });

@@ -23,7 +23,7 @@ it.each([
       ratio: { part: { metric: 'delivery_a_total' }, whole: { metric: 'delivery_b_total' }, over: '15m', above: 0.05 },
     },
     0.07123,
-    'delivery_a_total of shop is 7.123 % of delivery_b_total in 15m, above 5 %.',
+    'delivery_a_total of shop is 7.1 % of delivery_b_total in 15m, above 5 %.',
   ],
   [{ stale: { collector: 'dlq' } }, 1, 'The data of dlq (round full) of shop is stale.'],
 ])('without an annotation, the summary describes the condition: %j', (when, value, summary) => {

@@ -22,7 +22,7 @@ import {
   toAgentTime,
   UNKNOWN,
 } from './check.ts';
-import { clockTime, count, durationText, growthText, longText, plural, share, within } from './words.ts';
+import { clockTime, count, durationText, growthText, longText, percent, plural, within } from './words.ts';
 
 const defineCheck = checksOf('dlq');
 
@@ -172,7 +172,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
   defineCheck('dlq_expiring', 'DeliveryDlqExpiringSoon', {
     severity: 'critical',
     for: 15 * MINUTE,
-    when: `the longest-queued message has used ${share(DLQ_EXPIRING)} of the retention but not ${share(RETENTION_EXCEEDED)}, and so far, at least as many messages have been removed as have expired`,
+    when: `the longest-queued message has used ${percent(DLQ_EXPIRING)} of the retention but not ${percent(RETENTION_EXCEEDED)}, and so far, at least as many messages have been removed as have expired`,
     check(input) {
       const { serviceNow: now, retention } = input;
       if (exceededRetention(input)) return [];
@@ -225,14 +225,14 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
   defineCheck('dlq_nearly_full', 'DeliveryDlqExpiringSoon', {
     for: 15 * MINUTE,
     readsSize: true,
-    when: `the queue contains more than ${share(DLQ_FULL)} of the messages that the plan allows`,
+    when: `the queue contains more than ${percent(DLQ_FULL)} of the messages that the plan allows`,
     check(input) {
       const { maxDeadLetters: most } = input;
       const { messages } = queueOf(input);
       if (most === undefined) return [];
       if (messages === undefined) return UNKNOWN;
       if (messages <= DLQ_FULL * most) return [];
-      return `The dead-letter queue holds ${count(messages)} of the ${count(most)} messages that the plan allows (${share(messages / most)}).`;
+      return `The dead-letter queue holds ${count(messages)} of the ${count(most)} messages that the plan allows (${percent(messages / most)}).`;
     },
   }),
   defineCheck('callbacks_stuck', 'DeliveryFailureCallbackStuck', {
@@ -254,7 +254,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     severity: 'info',
     for: 30 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `more than ${share(CALLBACKS_FAILED)} of the failure callbacks that ended have failed`,
+    when: `more than ${percent(CALLBACKS_FAILED)} of the failure callbacks that ended have failed`,
     check({ shown: { dlq } }) {
       const callbacks = dlq?.now?.callbacks;
       const [failed, succeeded] = [callbacks?.fail ?? 0, callbacks?.success ?? 0];

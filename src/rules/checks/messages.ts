@@ -16,7 +16,7 @@ import type { CheckInput } from './account.ts';
 import { arePausesUnknown, type BurnPace, burnOf, countedPart, ended, hasBurntFast } from './burns.ts';
 import { type AccountCheck, checksOf, covers, type Findings, KEEP_FIRING_FOR, toAgentTime, UNKNOWN } from './check.ts';
 import { waitlistOf } from './flow-control.ts';
-import { count, durationText, inLast, longText, period, plural, share, within } from './words.ts';
+import { count, durationText, inLast, longText, percent, period, plural, within } from './words.ts';
 
 const defineCheck = checksOf('events');
 
@@ -30,7 +30,7 @@ const failing =
     // A slow burn would only repeat a fast one.
     if (pace === 'slow' && (isFailing(input) || hasBurntFast(input))) return UNKNOWN;
     const { bad, all, ratio, allowed, overSeconds } = burnt;
-    return `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${share(ratio)} (the objective allows ${share(allowed)}).`;
+    return `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${percent(ratio)} (the objective allows ${percent(allowed)}).`;
   };
 
 const isFailing = (input: CheckInput) => typeof burnOf(input, 'failed', 'fast') === 'object';
@@ -52,7 +52,7 @@ function late(input: CheckInput): Findings {
   const { bad, paused, all, allowed, overSeconds } = burnt;
   const target = durationText(input.settings.objectives.onTimeWithin / 1000);
   // A message becomes late before it ends, so late messages may still be in flight.
-  return `In ${period(overSeconds)}, ${plural(bad, 'message')} missed the target of ${target}${besidePaused(paused)} and ${count(all)} ended (the objective allows ${share(allowed)} to be late).`;
+  return `In ${period(overSeconds)}, ${plural(bad, 'message')} missed the target of ${target}${besidePaused(paused)} and ${count(all)} ended (the objective allows ${percent(allowed)} to be late).`;
 }
 
 /** Whether new dead letters or changing waitlists show that messages are being processed. */
@@ -148,7 +148,7 @@ export const MESSAGES: readonly AccountCheck[] = [
     severity: 'info',
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `of more than ${RETRIES.fewest} delivery attempts ${inLast(RETRIES.over)}, more than ${share(RETRIES.share)} led to a retry`,
+    when: `of more than ${RETRIES.fewest} delivery attempts ${inLast(RETRIES.over)}, more than ${percent(RETRIES.share)} led to a retry`,
     check: input => {
       const part = countedPart(input, RETRIES.over);
       if (part === undefined) return UNKNOWN;
@@ -156,7 +156,7 @@ export const MESSAGES: readonly AccountCheck[] = [
       if (!retries || !attempts) return UNKNOWN;
       if (attempts.by <= RETRIES.fewest || retries.by <= RETRIES.share * attempts.by)
         return covers(attempts, RETRIES.over) ? [] : UNKNOWN;
-      return `${count(retries.by)} of the ${count(attempts.by)} delivery attempts ${within(attempts.overSeconds)} led to a retry (${share(retries.by / attempts.by)}).`;
+      return `${count(retries.by)} of the ${count(attempts.by)} delivery attempts ${within(attempts.overSeconds)} led to a retry (${percent(retries.by / attempts.by)}).`;
     },
   }),
   defineCheck('redeliveries_high', 'DeliveryMessagesRedelivered', {

@@ -29,7 +29,7 @@ import {
   type Unknown,
 } from './check.ts';
 import type { CheckedRound } from './rounds.ts';
-import { clockTime, count, durationText, inLast, longText, plural, share } from './words.ts';
+import { clockTime, count, durationText, inLast, longText, percent, plural } from './words.ts';
 
 const isAuxiliary = ({ collector, round }: CheckedRound) => !isDeciding(collector, round);
 
@@ -281,7 +281,7 @@ export const READING: readonly AccountCheck[] = [
   defineCheck('rate_limited', 'DeliveryReadingThrottled', {
     for: 10 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `more than ${share(RATE_LIMITED.share)} of the requests ${inLast(RECENT_REQUESTS)}, and at least ${RATE_LIMITED.fewest}, got status 429`,
+    when: `more than ${percent(RATE_LIMITED.share)} of the requests ${inLast(RECENT_REQUESTS)}, and at least ${RATE_LIMITED.fewest}, got status 429`,
     check(input) {
       const outcomes = risen(input, ownFamilies.requests, input.meter.requests, 'outcome');
       const limited = outcomes.find(({ value }) => value === 'rate_limited');
@@ -291,12 +291,12 @@ export const READING: readonly AccountCheck[] = [
         return limited.isCovered ? [] : UNKNOWN;
       const isAll = outcomes.every(each => each.isAll);
       const lately = isAll ? 'since the agent started' : `in ${durationText(limited.overSeconds)}`;
-      return `${count(limited.by)} of the ${count(all)} requests ${lately} got 429 (${share(limited.by / all)}).`;
+      return `${count(limited.by)} of the ${count(all)} requests ${lately} got 429 (${percent(limited.by / all)}).`;
     },
   }),
   defineCheck('budget_low', 'DeliveryReadingThrottled', {
     for: 15 * MINUTE,
-    when: `the requests left of \`budget.requestsPerDay\`, excluding the ${share(KEPT_FOR_ACTIONS)} for auto-cancel, are fewer than ${share(REQUESTS_LAST)} of an even share for the rest of the UTC day`,
+    when: `the requests left of \`budget.requestsPerDay\`, excluding the ${percent(KEPT_FOR_ACTIONS)} for auto-cancel, are fewer than ${percent(REQUESTS_LAST)} of an even share for the rest of the UTC day`,
     check({ budgetRemaining: left, settings, now }) {
       const { requestsPerDay: all } = settings.budget;
       if (left === undefined) return UNKNOWN;

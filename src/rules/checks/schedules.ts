@@ -4,7 +4,7 @@ import { seriesName } from '../../history/series-name.ts';
 import { STARTS } from '../../metrics/thresholds.ts';
 import type { CheckedSchedule, CheckInput } from './account.ts';
 import { type AccountCheck, checksOf, covers, type Finding, toAgentTime } from './check.ts';
-import { clockTime, plural, share, within } from './words.ts';
+import { clockTime, percent, plural, within } from './words.ts';
 
 const { scheduleMissed, scheduleLate } = scheduleFamilies;
 
@@ -89,7 +89,7 @@ export const SCHEDULES: readonly AccountCheck[] = [
   ofEvents('schedule_missed', ALERT, missed('events')),
   ofList('schedule_missed', ALERT, missed('schedules')),
   ofEvents('schedule_late', ALERT, {
-    when: `the last start was late; or it failed, and the next one is more than an hour away; or, in the last hour, at least ${STARTS.fewest} starts and more than ${share(STARTS.usuallyLate)} of all starts were late`,
+    when: `the last start was late; or it failed, and the next one is more than an hour away; or, in the last hour, at least ${STARTS.fewest} starts and more than ${percent(STARTS.usuallyLate)} of all starts were late`,
     check: eachSchedule('events', (input, schedule) => {
       const { name, state, lastDelivered, late } = schedule;
       const failed = isFailing(schedule, input.serviceNow);

@@ -1,13 +1,9 @@
 import { durationText, longText } from '../../kit/duration.ts';
-import { grouped } from '../../kit/text.ts';
+import { percent } from '../../kit/text.ts';
 import type { Growth } from '../../metrics/thresholds.ts';
 
 export { durationText, longText } from '../../kit/duration.ts';
-export { grouped as count, plural } from '../../kit/text.ts';
-
-/** Formats a ratio as `41 %` or `2.3 %`. */
-export const share = (ratio: number) =>
-  `${grouped(ratio < 0.1 ? Math.round(ratio * 1000) / 10 : Math.round(ratio * 100))} %`;
+export { grouped as count, percent, plural } from '../../kit/text.ts';
 
 /** Formats a time (ms since the Unix epoch) as `10:02:11 UTC`, preceded by the date unless it is the date of `now`. */
 export function clockTime(time: number, now: number): string {
@@ -19,7 +15,7 @@ export function clockTime(time: number, now: number): string {
 export const inLast = (ms: number) => `in the last ${longText(ms).replace(/^1 /, '')}`;
 
 /** Describes a growth: `20 % (20–50)`. For documents. */
-export const growthText = ({ share: of, fewest, many }: Growth) => `${share(of)} (${fewest}–${many})`;
+export const growthText = ({ share: of, fewest, many }: Growth) => `${percent(of)} (${fewest}–${many})`;
 
 const isHour = (overSeconds: number) => Math.abs(overSeconds - 3600) < 120;
 

@@ -35,7 +35,7 @@ describe('burn rates', () => {
       '40 of 200 messages an hour',
       40,
       'messages_failing',
-      '40 of the 240 messages that ended in the last hour failed: 17 %',
+      '40 of the 240 messages that ended in the last hour failed: 16.7 %',
     ],
   ])('a long burn is found, and its text states the window that burns: %s', async (_what, failed, kind, text) => {
     const scene = await createRecordedScene();

@@ -25,7 +25,7 @@ export const MESSAGES: readonly Case[] = [
       },
     },
     [
-      'critical messages_failing 0 min: 210 of the 810 messages that ended in the last hour failed: 26 % (the objective allows 1 %).',
+      'critical messages_failing 0 min: 210 of the 810 messages that ended in the last hour failed: 25.9 % (the objective allows 1 %).',
     ],
   ],
   [

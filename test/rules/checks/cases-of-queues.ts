@@ -151,7 +151,9 @@ export const QUEUES: readonly Case[] = [
   [
     'a queue that is nearly full',
     { change: ({ plan }) => Object.assign(plan.limits, { dlq_size: 120 }) },
-    ['warning dlq_nearly_full 0 min: The dead-letter queue holds 100 of the 120 messages that the plan allows (83 %).'],
+    [
+      'warning dlq_nearly_full 0 min: The dead-letter queue holds 100 of the 120 messages that the plan allows (83.3 %).',
+    ],
   ],
   [
     'stuck and failed callbacks',

@@ -287,7 +287,7 @@ export const READING: readonly Case[] = [
         [outcomes('rate_limited')]: minutes => (minutes > 12 ? undefined : 730),
       },
     },
-    ['warning rate_limited 0 min: 70 of the 170 requests in 12 min got 429 (41 %).'],
+    ['warning rate_limited 0 min: 70 of the 170 requests in 12 min got 429 (41.2 %).'],
   ],
   [
     'a nearly exhausted request budget',
