@@ -33,7 +33,6 @@ const WORKFLOWS_OMITTED = ', except failed workflow runs that the service lists 
 const MAX_LIMIT = 1_000_000;
 
 interface Options extends SelectionOptions, Readonly<Partial<Record<FilterName, string | number>>> {
-  readonly kind?: string;
   readonly limit: number;
   readonly all?: boolean;
   readonly json?: boolean;
@@ -45,7 +44,6 @@ const flagOf = (name: string) => `--${name.replace(/[A-Z]/g, letter => `-${lette
 const FILTER_NAMES = Object.keys(FILTERS) as FilterName[];
 
 function filterErrorOf(name: ListName, options: Options): string | undefined {
-  if (options.kind !== undefined && name !== 'dlq') return '--kind is a filter of dlq';
   for (const filter of FILTER_NAMES) {
     const value = options[filter];
     const error = value === undefined ? undefined : filterError(name, filter, value);
@@ -116,8 +114,8 @@ function createList<Row>(
     .addOption(configOption())
     .option('--account <name>', 'only this account; may be repeated', repeated);
   for (const filter of FILTER_NAMES) {
-    const { lists, help, parameter } = FILTERS[filter];
-    const isTime = parameter === 'fromDate' || parameter === 'toDate';
+    const { lists, help } = FILTERS[filter];
+    const isTime = filter === 'since' || filter === 'until';
     const option = new Option(
       `${flagOf(filter)} <${isTime ? 'time' : 'value'}>`,
       isTime ? `${help}: ${TIME_HELP}` : help,
@@ -125,9 +123,7 @@ function createList<Row>(
     if (isTime) option.argParser(timeOption);
     command.addOption(lists.some(each => each === name) ? option : option.hideHelp());
   }
-  const kind = new Option('--kind <id>', 'kind of dead letters: the label group of delivery_dlq_group_messages');
   command
-    .addOption(name === 'dlq' ? kind : kind.hideHelp())
     .addOption(
       new Option('--limit <n>', 'number of rows').default(DEFAULT_LIMIT).argParser(integerOption(1, MAX_LIMIT)),
     )
@@ -152,7 +148,7 @@ function createList<Row>(
 export function listCommand(): Command {
   const dlq = createList('dlq', `list dead letters${WORKFLOWS_OMITTED}`, (options, { collect }) => {
     const routes = createRoutes(collect.routes);
-    return dlqList(queryOf(options), { of: entry => kindOf(entry, routes), only: options.kind });
+    return dlqList(queryOf(options), entry => kindOf(entry, routes), options);
   });
   const events = createList('events', 'list events of messages', options => eventList(queryOf(options)));
   const keys = createList('keys', 'list flow-control keys, the longest waitlist first', () => KEY_LIST);

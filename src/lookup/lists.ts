@@ -1,6 +1,12 @@
 import { bareAddress } from '../kit/text.ts';
 import { flowStateOf } from '../model/flow-state.ts';
-import type { DeliveryEvent, DlqEntry, FlowControlEntry, ListedRow } from '../model/message.ts';
+import {
+  CALLBACK_STATES,
+  type DeliveryEvent,
+  type DlqEntry,
+  type FlowControlEntry,
+  type ListedRow,
+} from '../model/message.ts';
 import type { ServiceQueue, ServiceSchedule, WorkflowRun } from '../model/service.ts';
 import {
   type DlqListQuery,
@@ -18,8 +24,8 @@ export type ListName = 'dlq' | 'events' | 'keys' | 'schedules' | 'queues' | 'run
 type Parameter = Parameters<typeof filterValueError>[0] | 'state';
 
 interface Filter {
-  /** The service's query parameter. */
-  readonly parameter: Parameter;
+  /** The service's query parameter. Absent if the agent applies the filter. */
+  readonly parameter?: Parameter;
   readonly lists: readonly ListName[];
   readonly help: string;
 }
@@ -38,6 +44,9 @@ export const FILTERS = {
   status: { parameter: 'responseStatus', lists: ['dlq'], help: 'HTTP status of the last attempt; 0: no response' },
   callerIp: { parameter: 'callerIp', lists: ['dlq'], help: 'IP address of the publisher' },
   label: { parameter: 'label', lists: ['dlq'], help: 'label of the message' },
+  kind: { lists: ['dlq'], help: 'kind of dead letters: the label group of delivery_dlq_group_messages' },
+  host: { lists: ['dlq'], help: 'host of the destination, with its port if it is not the usual one' },
+  callbackState: { lists: ['dlq'], help: `state of the failure callback: ${CALLBACK_STATES.join(', ')}` },
   state: {
     parameter: 'state',
     lists: ['events', 'runs'],
@@ -58,9 +67,13 @@ export function filterError(list: ListName, name: FilterName, value: string | nu
   if (!lists.includes(list)) return `is a filter of ${lists.join(' and ')}`;
   if (parameter === 'url' && !/^https?:\/\//i.test(String(value)))
     return 'must be a complete URL such as https://app.example.com/api/onboarding';
-  if (parameter !== 'state') return filterValueError(parameter, value);
-  const states = list === 'runs' ? RUN_WORDS : EVENT_WORDS;
-  return states.includes(String(value).toUpperCase()) ? undefined : `must be one of ${states.join(', ')}`;
+  if (name === 'host' && !/^[^\s/?#@]+$/.test(String(value)))
+    return 'must be a host such as app.example.com or app.example.com:8080';
+  if (parameter !== undefined && parameter !== 'state') return filterValueError(parameter, value);
+  if (name !== 'state' && name !== 'callbackState') return undefined;
+  const states = name === 'callbackState' ? CALLBACK_STATES : list === 'runs' ? RUN_WORDS : EVENT_WORDS;
+  const isState = states.some(state => state.toUpperCase() === String(value).toUpperCase());
+  return isState ? undefined : `must be one of ${states.join(', ')}`;
 }
 
 /** Converts valid filters to the service's query parameters. */
@@ -68,9 +81,10 @@ export function queryOf(
   filters: Readonly<Partial<Record<FilterName, string | number | undefined>>>,
 ): DlqQuery & EventQuery {
   const parameters = (Object.keys(FILTERS) as FilterName[]).flatMap((name): [string, string | number][] => {
+    const { parameter }: Filter = FILTERS[name];
     const value = filters[name];
-    if (value === undefined) return [];
-    return [[FILTERS[name].parameter, name === 'state' ? String(value).toUpperCase() : value]];
+    if (value === undefined || parameter === undefined) return [];
+    return [[parameter, name === 'state' ? String(value).toUpperCase() : value]];
   });
   return Object.fromEntries(parameters);
 }
@@ -118,20 +132,24 @@ export const entryJson = (row: DlqEntry) => ({
   maxRetries: row.maxRetries,
 });
 
-/** Assigns dead letters to kinds, the groups of the DLQ collector. */
-export interface Kinds {
-  of(entry: DlqEntry): string;
-  /** If set, the list contains only entries of this kind. */
-  readonly only?: string | undefined;
-}
+/** Values of the filters that the agent applies. */
+type OwnFilters = Readonly<Partial<Record<'kind' | 'host' | 'callbackState', string | number | undefined>>>;
 
-export const dlqList = ({ source, ...match }: DlqListQuery, kinds?: Kinds): List<DlqEntry> => ({
+/** `kindOf`: returns the kind of a dead letter, which is a group of the DLQ collector. */
+export const dlqList = (
+  { source, ...match }: DlqListQuery,
+  kindOf?: (entry: DlqEntry) => string,
+  { kind, host, callbackState }: OwnFilters = {},
+): List<DlqEntry> => ({
   pages: (reader, signal) => reader.dlqPages({ ...match, ...(source && { source }), ...NEWEST_FIRST }, signal),
   createProof: () => proveEntries(match),
-  isWanted: row => kinds?.only === undefined || kinds.of(row) === kinds.only,
+  isWanted: row =>
+    (kind === undefined || kindOf?.(row) === kind) &&
+    (host === undefined || URL.parse(row.url ?? '')?.host === String(host).toLowerCase()) &&
+    (callbackState === undefined || row.callbackState === String(callbackState).toLowerCase()),
   rank: ({ enteredAt, createdAt }) => enteredAt ?? createdAt ?? 0,
   id: ({ dlqId }) => dlqId,
-  json: row => ({ ...entryJson(row), kind: kinds?.of(row) }),
+  json: row => ({ ...entryJson(row), kind: kindOf?.(row) }),
 });
 
 export const eventList = (query: EventQuery): List<DeliveryEvent> => ({

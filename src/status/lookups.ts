@@ -160,10 +160,10 @@ export function createLookups({ accountOf, clock, deadline = DEADLINE }: LookupD
   }
 
   return {
-    dlq: (account: string, { limit, kind, ...filters }: QueryOf<typeof DlqLookupQuery>, client: AbortSignal) =>
+    dlq: (account: string, { limit, ...filters }: QueryOf<typeof DlqLookupQuery>, client: AbortSignal) =>
       lookUp<DlqLookup>(account, client, ({ reader, patterns }, signal) => {
-        const kinds = { of: kindIn(patterns), only: kind };
-        return readRows(dlqList(filtersOf(filters, clock.now()), kinds), reader, limit, signal);
+        const list = dlqList(filtersOf(filters, clock.now()), kindIn(patterns), filters);
+        return readRows(list, reader, limit, signal);
       }),
     events: (account: string, { limit, ...filters }: QueryOf<typeof EventLookupQuery>, client: AbortSignal) =>
       lookUp<EventLookup>(account, client, ({ reader }, signal) =>

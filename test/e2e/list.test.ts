@@ -79,12 +79,21 @@ describe('list', () => {
     for (const { stdout, stderr } of [table, rows, ids, events, keys]) expect(stdout + stderr).not.toContain('canary');
     const same = await run(`list dlq --kind ${found[0].kind} --ids`);
     expect(same.stdout).toBe(`${found[0].dlqId}\n${found[1].dlqId}\n`);
+    const ofHost = await run('list dlq --status 500 --host a.example --ids');
+    expect(ofHost.stdout).toBe(same.stdout);
+    const others = await run('list dlq --host a.example --callback-state fail --ids');
+    expect(others).toEqual({ code: 0, stdout: '', stderr: 'no rows match\n' });
   });
 
   it.each([
     ['list events --status 500', '--status is a filter of dlq'],
     ['list keys --caller-ip 192.0.2.1', '--caller-ip is a filter of dlq'],
     ['list events --kind abc', '--kind is a filter of dlq'],
+    ['list dlq --host https://a.example/x', '--host must be a host such as app.example.com or app.example.com:8080'],
+    [
+      'list dlq --callback-state stuck',
+      '--callback-state must be one of in_progress, success, fail, canceled, unknown',
+    ],
     ['list dlq --state FAILED', '--state is a filter of events'],
     ['list dlq --url a.example/x', '--url must be a complete URL such as https://app.example.com/api/onboarding'],
     ['list dlq --since yesterday', 'error: --since must be a time such as 2026-11-22T06:00:00Z, or a duration'],

@@ -9,7 +9,7 @@ import {
   runList,
   runQueryOf,
 } from '../../src/lookup/lists.ts';
-import type { DlqEntry } from '../../src/model/message.ts';
+import type { CallbackState, DlqEntry } from '../../src/model/message.ts';
 import { DLQ_FILTERS } from '../../src/upstream/api.ts';
 
 const ENTRY: DlqEntry = {
@@ -39,7 +39,7 @@ const ENTRY: DlqEntry = {
 const jsonOf = (value: object) => JSON.parse(JSON.stringify(value));
 
 it('dlqList converts a dead letter to JSON without secrets, and omits missing fields', () => {
-  expect(jsonOf(dlqList({}, { of: () => 'a1b2' }).json(ENTRY))).toEqual({
+  expect(jsonOf(dlqList({}, () => 'a1b2').json(ENTRY))).toEqual({
     dlqId: '1763650000000-7',
     messageId: 'msg_1',
     enteredAt: '2026-11-20T14:46:40.000Z',
@@ -128,14 +128,24 @@ it.each([
   }
 });
 
-it('isWanted accepts only dead letters of the requested kind', () => {
-  const list = dlqList({}, { of: ({ queue }) => String(queue), only: 'payments' });
-  expect([list.isWanted(ENTRY), list.isWanted({ ...ENTRY, queue: 'other' })]).toEqual([true, false]);
+it.each([
+  ['kind', { kind: 'payments' }, { queue: 'other' }],
+  ['host', { host: 'API.example.com' }, { url: 'https://api.example.com:8080/orders' }],
+  ['host and no URL', { host: 'api.example.com' }, { url: undefined }],
+  ['callback state', { callbackState: 'IN_PROGRESS' }, { callbackState: 'success' }],
+  ['callback state and no state', { callbackState: 'unknown' }, { callbackState: undefined }, 'unknown'],
+  ['host and callback state', { host: 'api.example.com', callbackState: 'in_progress' }, { callbackState: 'fail' }],
+] as const)('isWanted accepts only dead letters of the requested %s', (_, own, other, state: CallbackState = 'in_progress') => {
+  const list = dlqList({}, ({ queue }) => String(queue), own);
+  expect(list.isWanted({ ...ENTRY, callbackState: state })).toBe(true);
+  expect(list.isWanted({ ...ENTRY, ...other })).toBe(false);
 });
 
 it('FILTERS contains every filter of the dead-letter queue', () => {
   const ofDlq = Object.values(FILTERS).filter(({ lists }) => lists.some(list => list === 'dlq'));
-  expect(ofDlq.map(({ parameter }) => parameter).sort()).toEqual([...DLQ_FILTERS].sort());
+  expect(ofDlq.flatMap(filter => ('parameter' in filter ? filter.parameter : [])).sort()).toEqual(
+    [...DLQ_FILTERS].sort(),
+  );
 });
 
 it('queryOf converts filters to query parameters', () => {
@@ -159,6 +169,11 @@ it.each([
   ['dlq', 'url', 'a.example/x', 'must be a complete URL such as https://app.example.com/api/onboarding'],
   ['dlq', 'url', 'https://a.example/x', undefined],
   ['dlq', 'since', 1000, undefined],
+  ['dlq', 'host', 'app.example.com:8080', undefined],
+  ['dlq', 'host', 'https://app.example.com/x', 'must be a host such as app.example.com or app.example.com:8080'],
+  ['events', 'host', 'app.example.com', 'is a filter of dlq'],
+  ['dlq', 'callbackState', 'in_progress', undefined],
+  ['dlq', 'callbackState', 'stuck', 'must be one of in_progress, success, fail, canceled, unknown'],
 ] as const)('filterError for the list %s returns the error of the filter %s=%s, if any', (list, name, value, fault) => {
   expect(filterError(list, name, value)).toEqual(fault);
 });

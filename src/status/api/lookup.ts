@@ -45,7 +45,6 @@ const LIMIT = wholeNumber(1, 200).default(50).describe('Maximum number of rows.'
 export const DlqLookupQuery = z.object({
   account: ACCOUNT,
   ...filtersOf('dlq'),
-  kind: z.string().max(100, { error: 'must have at most 100 characters' }).optional().describe('Id of a kind.'),
   limit: LIMIT,
 });
 
