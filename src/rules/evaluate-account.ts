@@ -71,7 +71,7 @@ export function createAlerts(deps: AlertsDeps): () => Promise<void> {
     rules: [...(builtin?.rules ?? []), ...rules],
     evaluateRule({ when, ...rule }) {
       if (when) return conditionResult({ when, ...rule }, account, evidence);
-      return checked ? builtinResult(rule, checked.get(rule.kind ?? '') ?? []) : UNKNOWN_RESULT;
+      return checked ? builtinResult(rule, checked.get(rule.kind ?? '') ?? [], account) : UNKNOWN_RESULT;
     },
     clock,
     log,

@@ -86,7 +86,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
       }
       if (!existing.has(fingerprint) && !active.has(fingerprint)) capacity -= 1;
       const texts = Object.entries(annotations).map(([key, text]) => [key, expand(text, labels, value)] as const);
-      const expanded = { ...ownTexts, ...Object.fromEntries(texts) };
+      const expanded = { ...Object.fromEntries(texts), ...ownTexts };
       active.set(fingerprint, { ...series, labels, annotations: expanded, value });
     }
     const [first] = listed;

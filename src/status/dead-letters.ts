@@ -10,6 +10,7 @@ import {
 import { HOUR } from '../history/recent.ts';
 import { recordOf } from '../kit/record.ts';
 import type { CheckInput } from '../rules/checks/account.ts';
+import { kindChanges } from '../rules/checks/kinds.ts';
 import type { DataStatus } from '../rules/checks/rounds.ts';
 import type { Visible } from '../scheduler/board.ts';
 import type { AccountView } from './api/account.ts';
@@ -58,18 +59,21 @@ function filters({ failedFilters }: DataStatus, { now, committed }: Visible<DlqF
   });
 }
 
-const kinds = ({ now, committed }: Visible<DlqFacts>): DeadLetters['kinds'] => ({
-  count: orNull(now?.kinds.count),
-  appeared: committed?.kinds.appeared ?? 0,
-  returned: committed?.kinds.returned ?? 0,
-  others: now?.kinds.others ?? 0,
-  largest: (now?.kinds.largest ?? []).map(({ urlHost, route, sample, ...kind }) => ({
-    ...kind,
-    urlHost,
-    route,
-    sample: orNull(sample),
-  })),
-});
+function kinds({ now, committed }: Visible<DlqFacts>, facts: CheckInput): DeadLetters['kinds'] {
+  const changes = kindChanges(facts, HOUR);
+  const changeOf = (by: number | undefined) =>
+    by === undefined ? null : { by, overSeconds: changes?.overSeconds ?? 0 };
+  const found = new Map(changes?.kinds.map(({ kind, by }) => [kind.id, changeOf(by)]));
+  return {
+    count: orNull(now?.kinds.count),
+    appeared: committed?.kinds.appeared ?? 0,
+    returned: committed?.kinds.returned ?? 0,
+    others: now?.kinds.others ?? 0,
+    largest: (now?.kinds.largest ?? []).map(({ sample, ...kind }) => {
+      return { ...kind, change: orNull(found.get(kind.id)), sample: orNull(sample) };
+    }),
+  };
+}
 
 const TEXTS = ['dlqId', 'messageId', 'url', 'method', 'queue', 'topic', 'schedule', 'callbackState'] as const;
 
@@ -109,7 +113,7 @@ export function deadLettersView(facts: CheckInput): DeadLetters {
     nextExpiry: oldestEntered === undefined || retention === undefined ? null : isoTime(oldestEntered + retention),
     filters: filters(truth, shown),
     breakdowns: breakdowns(now),
-    kinds: kinds(shown),
+    kinds: kinds(shown, facts),
     newestEntries: now?.newest.map(toEntry) ?? [],
     longestEntries: now?.longest.map(toEntry) ?? [],
     callbacks: now?.callbacks ? { ...now.callbacks } : null,

@@ -26,11 +26,12 @@ export function problemsOf(
   });
   const found = results.flatMap(({ check, findings }) =>
     findings.map(finding => {
-      const { subject = null, text: sentence, retryAt = 0 } = finding;
+      const { subject = null, text: sentence, deadLetterKind, retryAt = 0 } = finding;
       const { kind } = check;
       const since = starts.get(keyOf(kind, subject)) ?? finding.since ?? now;
       const text = retryAt > now ? `${sentence.slice(0, -1)}; retried at ${clockTime(retryAt, now)}.` : sentence;
-      return problem({ kind, severity: severityOf(check, finding, now - since), subject, text }, check.alert, since);
+      const severity = severityOf(check, finding, now - since);
+      return problem({ kind, severity, subject, text, deadLetterKind }, check.alert, since);
     }),
   );
   const shown = new Set(found.map(({ kind, subject }) => keyOf(kind, subject)));

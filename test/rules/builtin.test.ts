@@ -133,6 +133,7 @@ describe('built-in alerts', () => {
         annotations: {
           summary: 'Grew by 60.',
           runbook_url: 'https://dw.example.com/agent/runbooks/DeliveryDlqGrowing',
+          status_url: 'https://dw.example.com/agent/accounts/a',
         },
       }),
     ]);
@@ -221,6 +222,14 @@ describe('built-in alerts', () => {
     const { run, broken } = await setUp();
     broken.isFull = true;
     expect(await run(growing(), 3 * MINUTE)).toBe('firing DeliveryDlqGrowing dlq_growing');
+  });
+
+  it('a built-in alert whose text names a kind of dead letters links to the entries of this kind', async () => {
+    const { run, received } = await setUp();
+    await run({ dlq_growing: [{ text: 'Grew.', deadLetterKind: 'c0ffee' }] }, 3 * MINUTE);
+    expect(received.map(({ annotations }) => annotations.status_url)).toEqual([
+      'https://dw.example.com/agent/accounts/a/dlq?kind=c0ffee',
+    ]);
   });
 
   it('a built-in alert is not sent while silenced', async () => {

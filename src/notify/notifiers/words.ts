@@ -62,8 +62,8 @@ export function summaryOf({ status, annotations }: Notice): string {
 }
 
 /** Returns the links in an alert's annotations (only http and https), and the link to the status page. */
-export function linksOf({ runbook_url, dashboard_url }: Labels, externalUrl: string): readonly Link[] {
-  const all = { runbook: runbook_url, dashboard: dashboard_url, 'status page': externalUrl };
+export function linksOf({ runbook_url, dashboard_url, status_url = '' }: Labels, externalUrl: string): readonly Link[] {
+  const all = { runbook: runbook_url, dashboard: dashboard_url, 'status page': status_url || externalUrl };
   return Object.entries(all).flatMap(([text, address]) => {
     const url = URL.parse(address ?? '');
     return url && /^https?:$/.test(url.protocol) ? [{ href: url.href, text }] : [];

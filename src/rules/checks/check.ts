@@ -15,6 +15,8 @@ export interface Finding {
   /** Time after the start of the problem for which it is only a warning (ms). */
   readonly warningFor?: number;
   readonly text: string;
+  /** Id of the kind of dead letters that the text names. */
+  readonly deadLetterKind?: string;
   /** Start of the next attempt (ms since the Unix epoch). Alerts omit it, because they are read later. */
   readonly retryAt?: number | undefined;
 }

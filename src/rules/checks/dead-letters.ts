@@ -22,6 +22,7 @@ import {
   toAgentTime,
   UNKNOWN,
 } from './check.ts';
+import { withGrowingKind, withLargestKind } from './kinds.ts';
 import { clockTime, count, durationText, growthText, longText, percent, plural, within } from './words.ts';
 
 const defineCheck = checksOf('dlq');
@@ -31,18 +32,6 @@ const queueOf = ({ shown: { dlq } }: CheckInput) => {
   const { messages, oldestEntered } = dlq?.now?.selections.get('all') ?? {};
   return { messages, oldestEntered, counted: dlq?.committed?.selections.get('all') };
 };
-
-/** Describes the largest kind of all dead letters, old and new: `status 503 from api.example.com/orders (71 of 160)`. */
-function largestKind(input: CheckInput): string {
-  const { messages: all } = queueOf(input);
-  const first = input.shown.dlq?.now?.kinds.largest[0];
-  if (!first) return '';
-  const { responseStatus, urlHost, route, messages } = first;
-  // Omit placeholders such as `__unmatched__`.
-  const place = `${urlHost}${route.startsWith('/') ? route : ''}`;
-  const status = /^\d+$/.test(responseStatus) && responseStatus !== '0' ? `status ${responseStatus}` : 'no response';
-  return `; largest kind in the queue: ${status} from ${place} (${count(messages)}${all === undefined ? '' : ` of ${count(all)}`})`;
-}
 
 /** Window of the size before a growth. A queue that a job drains every hour reaches its maximum within this window. */
 const BEFORE = { from: 90 * MINUTE, to: 10 * MINUTE } as const;
@@ -129,7 +118,8 @@ function firstEntry(input: CheckInput, messages: number): Findings {
   const isShort = first === undefined || first.at > now - HOUR + 2 * MINUTE;
   const last = isShort && !empty ? recent(SETTLED, DAY).findLast(({ at }) => at <= now - HOUR) : undefined;
   if (!empty && last?.value !== 0) return isShort && !last ? UNKNOWN : [];
-  return `${plural(messages, 'dead letter')} in a queue that was empty ${durationText((now - (empty ?? last ?? { at: now }).at) / 1000)} ago${largestKind(input)}.`;
+  const ago = durationText((now - (empty ?? last ?? { at: now }).at) / 1000);
+  return withLargestKind(input, `${plural(messages, 'dead letter')} in a queue that was empty ${ago} ago`);
 }
 
 /** Returns the highest number of stuck failure callbacks, by the default evidence or by one of the rules. */
@@ -166,7 +156,8 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       const start = rise
         ? `${plural(rise.by, 'dead letter')} entered ${within(rise.overSeconds)}; the queue grew`
         : 'The dead-letter queue grew';
-      return `${start} by ${count(grown.by)} to ${count(messages)} ${within(grown.overSeconds)}${largestKind(input)}.`;
+      const sentence = `${start} by ${count(grown.by)} to ${count(messages)} ${within(grown.overSeconds)}`;
+      return withGrowingKind(input, 1000 * grown.overSeconds, sentence) ?? withLargestKind(input, sentence);
     },
   }),
   defineCheck('dlq_expiring', 'DeliveryDlqExpiringSoon', {
@@ -218,8 +209,8 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       if (now - entered <= dlqMaxAge) return [];
       const which = messages === undefined ? 'dead letter' : `of ${plural(messages, 'dead letter')}`;
       const [age, objective] = durationTexts((now - entered) / 1000, dlqMaxAge / 1000);
-      const text = `The longest-queued ${which} has been in the queue for ${age} (objective: ${objective})${largestKind(input)}.`;
-      return { since: toAgentTime(input, entered + dlqMaxAge), text };
+      const sentence = `The longest-queued ${which} has been in the queue for ${age} (objective: ${objective})`;
+      return { since: toAgentTime(input, entered + dlqMaxAge), ...withLargestKind(input, sentence) };
     },
   }),
   defineCheck('dlq_nearly_full', 'DeliveryDlqExpiringSoon', {

@@ -16,6 +16,7 @@ import type { CheckInput } from './account.ts';
 import { arePausesUnknown, type BurnPace, burnOf, countedPart, ended, hasBurntFast } from './burns.ts';
 import { type AccountCheck, checksOf, covers, type Findings, KEEP_FIRING_FOR, toAgentTime, UNKNOWN } from './check.ts';
 import { waitlistOf } from './flow-control.ts';
+import { withGrowingKind } from './kinds.ts';
 import { count, durationText, inLast, longText, percent, period, plural, within } from './words.ts';
 
 const defineCheck = checksOf('events');
@@ -30,7 +31,11 @@ const failing =
     // A slow burn would only repeat a fast one.
     if (pace === 'slow' && (isFailing(input) || hasBurntFast(input))) return UNKNOWN;
     const { bad, all, ratio, allowed, overSeconds } = burnt;
-    return `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${percent(ratio)} (the objective allows ${percent(allowed)}).`;
+    const sentence = `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${percent(ratio)} (the objective allows ${percent(allowed)})`;
+    const named =
+      input.dataOf('dlq').data === 'fresh' &&
+      withGrowingKind(input, 1000 * overSeconds, sentence, ' of the dead-letter queue');
+    return named || `${sentence}.`;
   };
 
 const isFailing = (input: CheckInput) => typeof burnOf(input, 'failed', 'fast') === 'object';

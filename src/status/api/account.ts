@@ -98,6 +98,9 @@ export const AccountView = z.object({
           route: z.string().describe('Empty if it is not known yet.'),
           responseStatus: z.string(),
           messages: Num,
+          change: Maybe(ChangeView).describe(
+            'Over the last hour. Null without history, which has the 20 largest kinds of each minute.',
+          ),
           sample: Maybe(z.string()).describe('dlqId of an example.'),
         }),
       ),

@@ -30,6 +30,7 @@ export const Problem = z.object({
   subject: Maybe(z.string()).describe('Affected key, schedule, breaker or destination, if the kind has several.'),
   since: Maybe(Time).describe('Start of the problem, if known.'),
   text: z.string().describe('One sentence with numbers.'),
+  deadLetterKind: z.string().optional().describe('Id of the kind of dead letters that the text names.'),
   runbook: Maybe(z.string()).describe('Name of the runbook: docs/runbooks/NAME.md.'),
 });
 export type Problem = z.output<typeof Problem>;

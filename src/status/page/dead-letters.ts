@@ -3,18 +3,12 @@ import { type Chart, figure, line } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
 import { ago, change, count, grouped, lasting, percent, type ServiceNow, serviceNowOf } from './format.ts';
 import { type Html, html } from './html.ts';
-import { accountPath, type PageContext } from './layout.ts';
+import { entriesPath, type PageContext } from './layout.ts';
 import { messageLink, named } from './problems.ts';
 import { type Column, name, section, shareBar, table, tile, tilePanel } from './tile.ts';
 
 type DeadLetters = AccountView['deadLetters'];
 type Entry = Omit<DeadLetters['newestEntries'][number], 'label'>;
-
-/** Returns the path of the page with an account's newest entries, optionally of one kind. */
-export function entriesPath(account: string, root: string, kind?: string): string {
-  const query = kind === undefined ? '' : `?kind=${encodeURIComponent(kind)}`;
-  return `${root}${accountPath(account)}/dlq${query}`;
-}
 
 /** Display names of dimensions that differ from their keys. */
 const DIMENSIONS: Readonly<Record<string, string>> = {
@@ -118,10 +112,11 @@ function kinds({ kinds }: DeadLetters, account: string, root: string): Html {
     {
       head: 'destination',
       cell: ({ urlHost, route, id }) =>
-        html`${labelValue(urlHost)} ${route === '' ? '' : labelValue(route)}<small class="mono"><a href="${entriesPath(account, root, id)}">kind ${named(id)}</a></small>`,
+        html`${labelValue(urlHost)} ${route === '' ? '' : labelValue(route)}<small class="mono"><a href="${root + entriesPath(account, id)}">kind ${named(id)}</a></small>`,
     },
     { head: 'status', cell: ({ responseStatus }) => statusValue(responseStatus) },
     { head: 'dead letters', isNumber: true, cell: row => count(row.messages) },
+    { head: 'change', isNumber: true, cell: row => change(row.change) },
     { head: 'example', cell: ({ sample }) => html`<span class="mono">${name(sample)}</span>` },
   ];
   const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count)} now; ${count(kinds.appeared)} appeared and ${count(kinds.returned)} returned since the agent’s first start${kinds.others > 0 && html`; ${count(kinds.others)} dead letters belong to other kinds`}.</p>`;
@@ -204,7 +199,7 @@ function details(view: AccountView, root: string): Html {
   return html`${of.messages !== 0 && html`<div class="grid tables">${breakdowns(of)}</div>${kinds(of, account, root)}`}
 ${filters(of, now)}
 ${seen}
-${entries('The ten newest entries', of.newestEntries, { account, now, root })}${of.newestEntries.length > 0 && html`<p><a href="${entriesPath(account, root)}">More new entries</a></p>`}
+${entries('The ten newest entries', of.newestEntries, { account, now, root })}${of.newestEntries.length > 0 && html`<p><a href="${root + entriesPath(account)}">More new entries</a></p>`}
 ${entries('The ten longest-queued entries', of.longestEntries, { account, now, root })}`;
 }
 

@@ -33,6 +33,10 @@ export interface Layout {
 
 export const accountPath = (account: string) => `accounts/${encodeURIComponent(account)}`;
 
+/** Returns the path of the page with an account's newest entries, optionally of one kind. */
+export const entriesPath = (account: string, kind?: string) =>
+  `${accountPath(account)}/dlq${kind === undefined ? '' : `?kind=${encodeURIComponent(kind)}`}`;
+
 export const runbookPath = (name: string) => `runbooks/${encodeURIComponent(name)}`;
 
 function navigation({ root, nav }: { readonly root: string; readonly nav: string }): Html[] {

@@ -6,10 +6,10 @@ import type { DlqLookup, EventLookup, MessageLookup } from '../api/lookup.ts';
 import { RequestError } from '../lookups.ts';
 import { duration } from './assets/age.js';
 import { dataNote, notEnabled } from './data-state.ts';
-import { dimensionWords, entries, entriesPath, labelValue, origin, status, statusValue } from './dead-letters.ts';
+import { dimensionWords, entries, labelValue, origin, status, statusValue } from './dead-letters.ts';
 import { ago, count, serviceNowOf } from './format.ts';
 import { type Html, html } from './html.ts';
-import { layout, type PageContext } from './layout.ts';
+import { entriesPath, layout, type PageContext } from './layout.ts';
 import { accountLink, messageLink, named, verdict } from './problems.ts';
 import { type Column, capital, name, table } from './tile.ts';
 
@@ -186,7 +186,7 @@ export function messagePage(shown: LookupResult<MessageLookup>, id: string, cont
   const words = kind === undefined ? 'Newest dead letters' : 'Dead letters of the same kind';
   const links = [
     accountBack(account, context),
-    html`<a href="${entriesPath(account, context.root, kind)}">${words}</a>`,
+    html`<a href="${context.root + entriesPath(account, kind)}">${words}</a>`,
   ];
   const look = isFailed ? 'warning' : found.deadLetter ? 'critical' : (LOOKS.get(found.outcome ?? '') ?? 'unknown');
   const sentences = isFailed ? [] : describeMessage(found).map(sentence => html`<p>${named(sentence)}</p>\n`);

@@ -5,7 +5,7 @@ import { isSaneId } from '../../upstream/api.ts';
 import type { AlertView, DataState, Problem, State } from '../api/parts.ts';
 import { ago, at, plural, utc } from './format.ts';
 import { type Html, html } from './html.ts';
-import { accountPath, type PageContext, runbookPath } from './layout.ts';
+import { accountPath, entriesPath, type PageContext, runbookPath } from './layout.ts';
 
 export const STATE_WORDS: Readonly<Record<State, string>> = {
   critical: 'critical',
@@ -88,18 +88,21 @@ const more = (when: Html | '', runbook: Html | undefined) =>
 
 export function problemList(problems: readonly Problem[], context: PageContext, withAccount = true): Html {
   const { root, now } = context;
-  const place = (account: string | null) =>
-    account === null ? html`<a href="${root}agent">the agent</a>` : accountLink(account, context);
-  const items = problems.map(({ account, kind, severity, subject, since, text, runbook }) => {
+  const place = (account: string | null) => (account === null ? 'the agent' : accountLink(account, context));
+  const items = problems.map(({ account, kind, severity, subject, since, text, deadLetterKind, runbook }) => {
     const link =
       runbook === null
         ? undefined
         : html`<a href="${root + runbookPath(runbook)}">runbook<span class="hidden"> ${runbook}</span></a>`;
+    const entries =
+      account !== null &&
+      deadLetterKind !== undefined &&
+      html`<a href="${root + entriesPath(account, deadLetterKind)}">entries of this kind</a>`;
     return html`<li class="item ${severity}" data-key="${JSON.stringify([account, kind, subject])}">
 ${stateMark(severity)}
 <p class="item-head">${withAccount ? place(account) : ''}${subject === null ? '' : named(subject)}${kindTag(kind)}</p>
 <p class="item-text">${text}</p>
-${more(since === null ? '' : html`began ${ago(since, now)}`, link)}
+${more(since === null ? '' : html`began ${ago(since, now)}`, html`${entries}${link}`)}
 </li>
 `;
   });

@@ -1,7 +1,7 @@
 import { createDestinationTally } from '../../../src/collectors/events/tally.ts';
 import { seriesName } from '../../../src/history/series-name.ts';
 import type { CalmAccount } from '../../support/calm-account.ts';
-import { ago, type Case, finish, finished, queueOf, tallyOf } from './check-scene.ts';
+import { ago, type Case, finish, finished, ORDERS_503, queueOf, tallyOf } from './check-scene.ts';
 
 const redelivered = (account: CalmAccount, count: number) => {
   const tally = tallyOf(account);
@@ -26,6 +26,24 @@ export const MESSAGES: readonly Case[] = [
     },
     [
       'critical messages_failing 0 min: 210 of the 810 messages that ended in the last hour failed: 25.9 % (the objective allows 1 %).',
+    ],
+  ],
+  [
+    'a fast burn with a kind of dead letters that grows',
+    {
+      change: account => {
+        finish(account, { delivered: 10_000, failed: 210, cancelled: 0 });
+        queueOf(account).messages = 103;
+      },
+      courses: {
+        [finished('delivered')]: minutes => 10_000 - 10 * minutes,
+        [finished('failed')]: minutes => Math.round(210 - 3.5 * minutes),
+        delivery_dlq_groups: () => 1,
+        [ORDERS_503]: minutes => (minutes > 30 ? 69 : 71),
+      },
+    },
+    [
+      'critical messages_failing 0 min: 210 of the 810 messages that ended in the last hour failed: 25.9 % (the objective allows 1 %); most of the growth of the dead-letter queue: status 503 from api.example.com/orders (2 of 3).',
     ],
   ],
   [

@@ -1,5 +1,5 @@
 import { NOON } from '../../support/calm-account.ts';
-import { ago, type Case, failing, key, MINUTE, queueOf, rounds, waitlist } from './check-scene.ts';
+import { ago, type Case, failing, key, MINUTE, ORDERS_503, queueOf, rounds, waitlist } from './check-scene.ts';
 
 /** Cases about dead letters, waitlists and queues. */
 export const QUEUES: readonly Case[] = [
@@ -49,6 +49,42 @@ export const QUEUES: readonly Case[] = [
       'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; largest kind in the queue: status 503 from api.example.com/orders (71 of 160).',
     ],
   ],
+  [
+    'a queue that grows by one kind within minutes',
+    {
+      change: account => Object.assign(queueOf(account), { messages: 160, entered: 570 }),
+      courses: { delivery_dlq_groups: () => 20, [ORDERS_503]: minutes => (minutes >= 10 ? 30 : 71) },
+    },
+    [
+      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; most of the growth: status 503 from api.example.com/orders (41 of 60).',
+    ],
+  ],
+  [
+    'a queue that grows by a kind that is new, because fewer kinds existed than are recorded',
+    {
+      change: account => Object.assign(queueOf(account), { messages: 160, entered: 570 }),
+      courses: { delivery_dlq_groups: () => 19, [ORDERS_503]: minutes => (minutes >= 10 ? undefined : 71) },
+    },
+    [
+      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; most of the growth: status 503 from api.example.com/orders (71).',
+    ],
+  ],
+  ...Object.entries<Case[1]['courses']>({
+    'may have been too small to be recorded': { delivery_dlq_groups: () => 20 },
+    'makes up only half of the growth': { delivery_dlq_groups: () => 20, [ORDERS_503]: () => 41 },
+    'has a shorter history than the growth': {
+      delivery_dlq_groups: minutes => (minutes >= 7 ? undefined : 20),
+      [ORDERS_503]: minutes => (minutes >= 7 ? undefined : 1),
+    },
+  }).map(
+    ([what, courses = {}]): Case => [
+      `a queue that grows, with a kind that ${what}`,
+      { change: account => Object.assign(queueOf(account), { messages: 160, entered: 570 }), courses },
+      [
+        'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; largest kind in the queue: status 503 from api.example.com/orders (71 of 160).',
+      ],
+    ],
+  ),
   [
     'a queue that grows over an hour',
     {

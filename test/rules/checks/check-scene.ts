@@ -172,3 +172,9 @@ export const outcomes = (outcome: string) => seriesName('delivery_watch_api_requ
 
 /** Title, account and expected problem lines. */
 export type Case = readonly [what: string, scene: Scene, lines: readonly string[]];
+/** Series of the only kind of dead letters. */
+export const ORDERS_503 = seriesName('delivery_dlq_group_messages', {
+  group: 'a',
+  url_host: 'api.example.com',
+  response_status: '503',
+});
