@@ -1,7 +1,7 @@
 import { readFile, realpath, stat } from 'node:fs/promises';
 import type { Clock } from '../kit/clock.ts';
 import { type Env, type Secret, type SecretSetting, toToken } from '../kit/secret.ts';
-import type { Call, Request } from './call.ts';
+import type { Call, Endpoint, Request } from './call.ts';
 import { statusText, UpstreamError } from './errors.ts';
 
 export interface TokenSource {
@@ -59,6 +59,9 @@ export function tokenSource(setting: SecretSetting, env: Env): TokenSource {
 /** Explains a rejected token whose value contains the quotes around it. */
 const quotesIn = (token: string): string => (/^["']|["']$/.test(token) ? "the token's value contains quotes: " : '');
 
+/** Lists of which an account reads at least one. Only their 401 rejects the token: other paths may need another permission. */
+const DECIDING: ReadonlySet<Endpoint> = new Set<Endpoint>(['dlq', 'events', 'flow_control']);
+
 /** Interval at which a rejected token is retried (ms), because the service may accept it again. */
 export const RECHECK_AFTER = 60_000;
 
@@ -67,8 +70,8 @@ const MAX_RESET_TIME = 60_000;
 const POLL_EVERY = 50;
 
 /**
- * Adds the bearer token, reading it for each request because the file may change. After a 401, sends the same token only once
- * per `RECHECK_AFTER`. Waits for a token reset in progress.
+ * Adds the bearer token, reading it for each request because the file may change. After a 401 of a deciding list, sends the same
+ * token only once per `RECHECK_AFTER`. Waits for a token reset in progress.
  */
 export const withBearer =
   (token: TokenSource, clock: Clock, onTokenRejected: (rejected: boolean) => void) =>
@@ -113,7 +116,7 @@ export const withBearer =
           // The token may have been replaced while the request was in flight; one retry is enough.
           const replaced = !changed && (await isReplaced(sent, request));
           if (replaced) continue;
-          if (replaced === undefined) throw error;
+          if (replaced === undefined || !DECIDING.has(request.endpoint)) throw error;
           if (!refused) onTokenRejected(true);
           isAccepted = false;
           refused = { token: sent, serviceError: error.serviceError, at: clock.monotonic() };

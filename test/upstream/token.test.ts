@@ -43,6 +43,19 @@ describe('rejected tokens', () => {
     expect(rejections).toEqual([true, false]);
   });
 
+  it('a 401 of a list that not every account reads does not reject the token', async () => {
+    const service = await serve((request, response) => {
+      const isAllowed = request.url?.startsWith('/v2/flowControl');
+      json(response, isAllowed ? [] : { error: 'no' }, isAllowed ? 200 : 401);
+    });
+    const { reader, rejections } = createTestClient(service.url);
+    const queues = () => reader.queues(signal(), () => undefined).catch((error: UpstreamError) => error.reason);
+    expect([await queues(), await queues()]).toEqual(['unauthorized', 'unauthorized']);
+    expect((await allKeys(reader, signal())).rows).toEqual([]);
+    expect([await queues(), service.requests.length]).toEqual(['unauthorized', 4]);
+    expect(rejections).toEqual([false]);
+  });
+
   it.each([
     ['"abc"', true],
     ["'abc'", true],
