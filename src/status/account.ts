@@ -59,7 +59,8 @@ const scheduleView = ({ listed, ...schedule }: Schedule): AccountView['schedules
   lastFailed: isoTime(schedule.lastFailed),
   next: isoTime(schedule.next),
   missed: schedule.missed,
-  late: schedule.late,
+  late: orNull(schedule.late),
+  unexpected: orNull(listed?.history.unexpected),
 });
 
 function runsView({ shown }: CheckInput): AccountView['runs'] {

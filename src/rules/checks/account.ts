@@ -56,7 +56,8 @@ export interface CheckedSchedule extends Partial<Omit<ScheduleFacts, 'lastStarte
   /** The schedule as the service lists it. */
   readonly listed?: ListedSchedule | undefined;
   readonly missed: number;
-  readonly late: number;
+  /** Undefined for schedules that are not configured, which have no time to end. */
+  readonly late?: number;
 }
 
 /** `CheckedAccount` with the values that several checks, or a check and the account's view, derive from it. */
@@ -116,7 +117,7 @@ function schedulesOf({ events, schedules }: ShownFacts): readonly CheckedSchedul
     const lastStarted = row?.history.lastRunAt;
     const state = row ? listedStateOf(row) : 'unknown';
     const next = state === 'paused' ? undefined : row?.row.nextRunAt;
-    return [{ name, state, lastStarted, next, missed: history.missed, late: 0, source: 'schedules', listed: row }];
+    return [{ name, state, lastStarted, next, missed: history.missed, source: 'schedules', listed: row }];
   });
   return [...configured, ...others];
 }

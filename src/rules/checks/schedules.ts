@@ -19,7 +19,7 @@ function startsPerHour({ lastStarted: last, next: coming }: CheckedSchedule): nu
   return last === undefined || coming === undefined || coming <= last ? 0 : HOUR / (coming - last);
 }
 
-function recentChange({ changes }: CheckInput, family: typeof scheduleMissed, name: string, count: number) {
+function recentChange({ changes }: CheckInput, family: typeof scheduleMissed, name: string, count?: number) {
   const rise = changes.rise(seriesName(family.name, { schedule: name }), count, HOUR);
   const isCovered = covers(rise, HOUR);
   return rise ? { by: rise.by, text: within(rise.overSeconds), isCovered } : { by: 0, text: '', isCovered };

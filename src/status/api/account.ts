@@ -216,7 +216,10 @@ export const AccountView = z.object({
         lastFailed: Maybe(Time),
         next: Maybe(Time),
         missed: Num,
-        late: Num,
+        late: Maybe(Num).describe(
+          'Null if the schedule is not configured: then no time is known by which it must end.',
+        ),
+        unexpected: Maybe(Num).describe('Starts at unexpected times; null if the service does not list the schedule.'),
       }),
     )
     .describe('Configured schedules, and those that the service lists: at most 200, problems first.'),

@@ -109,11 +109,12 @@ export function schedules(view: AccountView): Html {
     { head: 'failed', cell: row => ago(row.lastFailed, now) },
     { head: 'missed', isNumber: true, cell: row => count(row.missed) },
     { head: 'late', isNumber: true, cell: row => count(row.late) },
+    { head: 'unexpected', isNumber: true, cell: row => count(row.unexpected) },
   ];
   const isListed = view.rounds.some(({ collector, dataAt }) => collector === 'schedules' && dataAt !== null);
   const list = isListed ? 'the service lists none' : 'no list of the service has been read';
   const none = html`<p class="soft">None is configured (<code>schedules</code>), and ${list}.</p>`;
-  const caption = 'Last times, and missed or late starts since the first start';
+  const caption = 'Last times, and missed, late or unexpected starts since the first start';
   return section('schedules', 'Schedules', table(caption, columns, view.schedules, { none }));
 }
 

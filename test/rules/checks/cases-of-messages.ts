@@ -140,7 +140,7 @@ export const MESSAGES: readonly Case[] = [
     'redeliveries of more than 0.1 % of the attempts of an hour',
     { change: account => redelivered(account, 12), courses: attempts(minutes => (8000 * minutes) / 60) },
     [
-      'warning redeliveries_high 0 min: 12 redeliveries were counted in the last hour, with at most 8,000 delivery attempts an hour: destinations receive messages twice.',
+      'warning redeliveries_high 0 min: 12 redeliveries were counted in the last hour: destinations receive messages twice.',
     ],
   ],
   [
