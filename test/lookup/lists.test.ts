@@ -135,11 +135,14 @@ it.each([
   ['callback state', { callbackState: 'IN_PROGRESS' }, { callbackState: 'success' }],
   ['callback state and no state', { callbackState: 'unknown' }, { callbackState: undefined }, 'unknown'],
   ['host and callback state', { host: 'api.example.com', callbackState: 'in_progress' }, { callbackState: 'fail' }],
-] as const)('isWanted accepts only dead letters of the requested %s', (_, own, other, state: CallbackState = 'in_progress') => {
-  const list = dlqList({}, ({ queue }) => String(queue), own);
-  expect(list.isWanted({ ...ENTRY, callbackState: state })).toBe(true);
-  expect(list.isWanted({ ...ENTRY, ...other })).toBe(false);
-});
+] as const)(
+  'isWanted accepts only dead letters of the requested %s',
+  (_, own, other, state: CallbackState = 'in_progress') => {
+    const list = dlqList({}, ({ queue }) => String(queue), own);
+    expect(list.isWanted({ ...ENTRY, callbackState: state })).toBe(true);
+    expect(list.isWanted({ ...ENTRY, ...other })).toBe(false);
+  },
+);
 
 it('FILTERS contains every filter of the dead-letter queue', () => {
   const ofDlq = Object.values(FILTERS).filter(({ lists }) => lists.some(list => list === 'dlq'));
