@@ -37,8 +37,9 @@ async function setScene() {
     server: { listen: '127.0.0.1:0' },
     accounts: accounts.map(({ token }, index) => ({ name: nameOf(index), baseUrl: emulator.url, token, budget })),
     collect: {
-      flowControl: { enabled: false },
-      events: { enabled: false },
+      ...Object.fromEntries(
+        ['flowControl', 'events', 'schedules', 'queues', 'runs'].map(section => [section, { enabled: false }]),
+      ),
       dlq: { every: '5m', rescanEvery: '5m' },
     },
   });

@@ -3,7 +3,7 @@ import { firstOccurrences, problemCourse, SELDOM } from '../support/problem-cour
 import { allOr } from '../support/runs.ts';
 
 it.each([
-  ['steady', allOr(360, 120), []],
+  ['steady', allOr(360, 60), []],
   ['log-lag', 180, ['info event_log_behind']],
   ['rate-limited', 60, ['warning rate_limited']],
 ])(
@@ -16,7 +16,7 @@ it.each([
   },
 );
 
-const HOURS = allOr(48, 12);
+const HOURS = allOr(48, 6);
 
 it(`the agent reports no problem in ${HOURS} hours of the scenario steady`, async () => {
   // Longer intervals limit the duration of the test to minutes.
