@@ -109,7 +109,7 @@ const SCENARIOS = {
 type Scenario = keyof typeof SCENARIOS;
 
 /**
- * Scenario of a panel, and a value that one of the panel's series must exceed in it. For other panels, any number in the
+ * Scenario of a panel or of a table's column, and a value that one of its series must exceed in it. For others, any number in the
  * scenario `everything` is enough.
  */
 const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly above: number }>> = {
@@ -125,17 +125,21 @@ const SHOWN: Readonly<Record<string, { readonly scenario: Scenario; readonly abo
   'Failure callbacks by state': { scenario: 'stuck-callback', above: 0 },
   // In this scenario the agent's clock is ahead of Prometheus, so ages are negative.
   'Auto-cancel rules': { scenario: 'unresolved', above: Number.NEGATIVE_INFINITY },
+  'Auto-cancel rules: Skipped (24 h)': { scenario: 'stuck-callback', above: -1 },
   'Actions by outcome': { scenario: 'stuck-callback', above: 0 },
   'Planned cancels, by later state': { scenario: 'stuck-callback', above: -1 },
 };
 
 /** Panels about processes that share a database, which none of the scenarios has. */
-const SHARED = /^Leader and standbys /;
+const SHARED = /^Leader and standbys:/;
 
 interface Panel {
   readonly title: string;
   readonly type: string;
   readonly targets?: readonly { readonly refId: string; readonly expr: string }[];
+  readonly transformations?: readonly {
+    readonly options: { readonly renameByName?: Readonly<Record<string, string>> };
+  }[];
   readonly panels?: readonly Panel[];
 }
 
@@ -159,13 +163,25 @@ const inJob = (expr: string, job: string) =>
     .replaceAll('$job', job)
     .replaceAll(/\$(instance|account)\b/g, '.+');
 
+/** Returns the name of a query: that of its column in a table, which remains when columns are inserted, otherwise its letter. */
+function nameOf({ title, transformations = [] }: Panel, refId: string): string {
+  const names: Readonly<Record<string, string>> = Object.assign(
+    {},
+    ...transformations.map(({ options }) => options.renameByName),
+  );
+  return `${title}: ${names[`Value #${refId}`] ?? names.Value ?? refId}`;
+}
+
+const EVERYTHING = { scenario: 'everything', above: Number.NEGATIVE_INFINITY } as const;
+
 const queriesOf = ({ panels }: Dashboard) =>
   panels
     .flatMap(panel => [panel, ...(panel.panels ?? [])])
-    .flatMap(({ title, targets = [] }) =>
-      targets.map(({ refId, expr }) => {
-        const { scenario, above } = SHOWN[title] ?? { scenario: 'everything', above: Number.NEGATIVE_INFINITY };
-        return { name: `${title} ${refId} in ${scenario}`, expr: inJob(expr, scenario), above };
+    .flatMap(panel =>
+      (panel.targets ?? []).map(({ refId, expr }) => {
+        const query = nameOf(panel, refId);
+        const { scenario, above } = SHOWN[query] ?? SHOWN[panel.title] ?? EVERYTHING;
+        return { query, name: `${query} in ${scenario}`, expr: inJob(expr, scenario), above };
       }),
     );
 
@@ -205,6 +221,8 @@ describe.skipIf(!requireProgram('prometheus'))('dashboards and rules in a real P
     const dashboards = ['overview', 'dlq', 'agent'].map(read);
     let missing = dashboards.flatMap(queriesOf).filter(({ name }) => !SHARED.test(name));
     expect(missing.length).toBeGreaterThan(70);
+    const shown = new Set(missing.flatMap(({ query }) => [query, query.replace(/: [^:]*$/, '')]));
+    expect(Object.keys(SHOWN).filter(name => !shown.has(name))).toEqual([]);
     // Check each panel independently: the data of one may disappear before another has any.
     await eventually(async () => {
       const seen = await Promise.all(missing.map(({ expr, above }) => shows(prometheus, expr, above)));
