@@ -21,7 +21,6 @@ const freshness: readonly PanelSpec[] = [
   {
     kind: 'states',
     title: 'Rounds',
-    width: 8,
     description: 'Did the last attempt of each round succeed? The ten that fail most.',
     words: SUCCEEDED,
     queries: each(
@@ -32,7 +31,6 @@ const freshness: readonly PanelSpec[] = [
   },
   {
     title: 'Age of the data',
-    width: 8,
     description: 'How long ago did the last complete round start? The ten that were stale for longest.',
     unit: 'seconds',
     queries: each(
@@ -44,7 +42,8 @@ const freshness: readonly PanelSpec[] = [
   },
   {
     title: 'Age of the newest event',
-    width: 8,
+    width: 24,
+    height: 6,
     description:
       'How far does the event log lag? An idle account has old events, too. The ten that are oldest at the end.',
     unit: 'seconds',
@@ -155,7 +154,7 @@ const shared: readonly PanelSpec[] = [
       { title: 'Leads', expr: `max by (instance, schema) (${ofAgents(leader)})` },
       {
         title: 'Failed, last hour',
-        expr: `max by (instance) (increase(${ofAgents(renewals)}[1h]))`,
+        expr: `max by (instance) (increase(${ofAgents(renewals, '', { outcome: 'failed' })}[1h]))`,
         thresholds: { warning: 1, critical: 60, calm: 'text' },
       },
       {
@@ -166,6 +165,7 @@ const shared: readonly PanelSpec[] = [
     ],
     sortBy: ['Leads'],
     noValue: NOT_SHARED,
+    height: 6,
   },
 ];
 
@@ -181,25 +181,37 @@ const processes: readonly PanelSpec[] = [
     description: 'Which versions run, for how long, with which configuration, and how busy? 100 % CPU is one core.',
     labels: { instance: 'Instance', version: 'Version', node_version: 'Node.js' },
     columns: [
-      { title: 'Up for', unit: 'seconds', expr: ofProcess(`time() - ${ofAgent('process_start_time_seconds')}`) },
+      {
+        title: 'Up for',
+        width: 90,
+        unit: 'seconds',
+        expr: ofProcess(`time() - ${ofAgent('process_start_time_seconds')}`),
+      },
       {
         title: 'Starts (24 h)',
+        width: 125,
         expr: ofProcess(`1 + changes(${ofAgent('process_start_time_seconds')}[24h])`),
         thresholds: { warning: 3, critical: 10, calm: 'text' },
       },
-      { title: 'Config loaded', unit: 'seconds', expr: ofProcess(`time() - ${ofAgent(CONFIG_LOADED)}`) },
+      { title: 'Config loaded', width: 120, unit: 'seconds', expr: ofProcess(`time() - ${ofAgent(CONFIG_LOADED)}`) },
       {
         title: 'CPU',
+        width: 80,
         unit: 'share',
         expr: ofProcess(`rate(${ofAgent('process_cpu_seconds_total')}[$__rate_interval])`),
       },
-      { title: 'Memory', unit: 'bytes', expr: ofProcess(ofAgent('process_resident_memory_bytes')) },
-      { title: 'Event loop p99', unit: 'seconds', expr: ofProcess(ofAgent('nodejs_eventloop_lag_p99_seconds')) },
+      { title: 'Memory', width: 100, unit: 'bytes', expr: ofProcess(ofAgent('process_resident_memory_bytes')) },
+      {
+        title: 'Event loop p99',
+        width: 130,
+        unit: 'seconds',
+        expr: ofProcess(ofAgent('nodejs_eventloop_lag_p99_seconds')),
+      },
     ],
     sortBy: ['Starts (24 h)'],
     noValue: 'no agent is scraped',
     width: 24,
-    height: 6,
+    height: 5,
   },
 ];
 

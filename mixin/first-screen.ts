@@ -48,6 +48,7 @@ const NOTHING_ENDED = 'no message ended';
 const stats: readonly PanelSpec[] = [
   {
     kind: 'stat',
+    height: 3,
     title: 'State',
     description: 'Is everything all right? CRITICAL, WARNING: there are problems of that severity.',
     width: 6,
@@ -57,6 +58,7 @@ const stats: readonly PanelSpec[] = [
   },
   {
     kind: 'stat',
+    height: 3,
     title: 'Blind accounts',
     description: 'How many accounts have no current data? Their numbers are old or missing.',
     width: 6,
@@ -66,6 +68,7 @@ const stats: readonly PanelSpec[] = [
   },
   {
     kind: 'stat',
+    height: 3,
     title: 'Failing most (1 h)',
     description:
       'Which account fails most? The share of permanently failed messages among those that ended in the last hour; cancelled ones do not count.',
@@ -108,6 +111,7 @@ const deadLetters: readonly PanelSpec[] = [
   }),
   {
     title: 'Dead letters',
+    width: 10,
     description: `Since when do messages fail? How many are in the dead-letter queue of each account. ${PER_TEN}`,
     queries: each(ACCOUNT_LEGEND, highestTen(messages)),
     links: ofSeries('dlq', 'overview'),

@@ -11,9 +11,10 @@ export const kindsTable = (panel: Pick<TableSpec, 'title' | 'description' | 'wid
   ...panel,
   kind: 'table',
   labels: { account: 'Account', url_host: 'Host', response_status: 'Status', group: 'Kind' },
+  widths: { Account: 130, Status: 75, Kind: 125 },
   columns: [
-    { title: 'Messages', expr: `topk(50, ${level(groupMessages, perKind)})`, bar: {} },
-    { title: '1 h ago', width: 90, expr: `topk(50, ${levelBefore(groupMessages, '1h', perKind)})` },
+    { title: 'Messages', width: 130, expr: `topk(50, ${level(groupMessages, perKind)})`, bar: {} },
+    { title: '1 h ago', width: 80, expr: `topk(50, ${levelBefore(groupMessages, '1h', perKind)})` },
   ],
   sortBy: ['Messages'],
   links: { Account: ofRow('dlq', 'overview') },

@@ -12,6 +12,7 @@ import { DLQ_FULL } from '../src/metrics/thresholds.ts';
 import { highestOf } from '../src/rules/promql.ts';
 import { ofRow, ofSeries, TRACES } from './dashboard-links.ts';
 import { endedInLastHour, failing, firstScreen } from './first-screen.ts';
+import type { Words } from './palette.ts';
 import { type ColumnSpec, each, type Limit, type PanelSpec, type RowSpec } from './panel.ts';
 import { placeholder } from './placeholder.ts';
 import {
@@ -117,6 +118,7 @@ const time: readonly PanelSpec[] = [
 const open: readonly PanelSpec[] = [
   {
     title: 'Overdue',
+    width: 8,
     description: `How many messages in flight should have ended? By default ${placeholder('onTimeWithin')} after they were due. ${PER_TEN}`,
     queries: each(ACCOUNT_LEGEND, highestTen(overdueNow)),
     links: ofSeries('overview'),
@@ -168,6 +170,7 @@ const destinations: readonly PanelSpec[] = [
 const used = (part: string, whole: string) => `${part} / (${whole} > 0)`;
 const limit = (name: string) => highestOf(chosen(accountPlan.families.limit, { limit: name }));
 const SHARE_OF_LIMIT = { thresholds: { warning: DLQ_FULL, critical: 0.95 }, bar: { full: 1 } };
+const PAUSED: Words = { 0: ['no', 'transparent'], 1: ['paused', 'orange'] };
 /** It is normal that a key uses its entire limit, so the bar has no thresholds. */
 const IN_USE = { bar: { full: 1 } };
 
@@ -197,7 +200,7 @@ const keys: readonly PanelSpec[] = [
         title: 'Paused',
         width: 90,
         expr: level(paused, perKey),
-        words: { 0: ['no', 'transparent'], 1: ['paused', 'orange'] },
+        words: PAUSED,
       },
     ],
     sortBy: ['Waiting'],
@@ -223,7 +226,7 @@ const queues: readonly PanelSpec[] = [
         title: 'Paused',
         width: 90,
         expr: level(queueKind.families.paused, perQueue),
-        words: { 0: ['no', 'transparent'], 1: ['paused', 'orange'] },
+        words: PAUSED,
       },
     ],
     sortBy: ['Waiting'],
@@ -292,15 +295,20 @@ const schedules: readonly PanelSpec[] = [
     unit: 'seconds',
     labels: { account: 'Account', schedule: 'Schedule' },
     columns: [
-      { title: 'Missed (24 h)', expr: rise(scheduleMissed, '24h', perSchedule), thresholds: DAILY_LIMITS },
-      { title: 'Late (24 h)', expr: rise(scheduleLate, '24h', perSchedule), thresholds: DAILY_LIMITS },
-      { title: 'Unexpected (24 h)', expr: rise(unexpected, '24h', perSchedule), thresholds: DAILY_LIMITS },
-      { title: 'Paused', expr: latest(schedulePaused) },
-      { title: 'Last run failed', expr: latest(lastRunFailed), thresholds: { warning: 1, critical: 1, calm: 'text' } },
-      { title: 'Started', unit: 'seconds', expr: `time() - ${latest(scheduleStarted)}` },
-      { title: 'Delivered', unit: 'seconds', expr: `time() - ${latest(scheduleDelivered)}` },
-      { title: 'Failed', unit: 'seconds', expr: `time() - ${latest(scheduleFailed)}` },
-      { title: 'Next in', unit: 'seconds', expr: `${latest(scheduleNext)} - time()` },
+      { title: 'Missed (24 h)', width: 125, expr: rise(scheduleMissed, '24h', perSchedule), thresholds: DAILY_LIMITS },
+      { title: 'Late (24 h)', width: 115, expr: rise(scheduleLate, '24h', perSchedule), thresholds: DAILY_LIMITS },
+      { title: 'Unexpected (24 h)', width: 140, expr: rise(unexpected, '24h', perSchedule), thresholds: DAILY_LIMITS },
+      { title: 'Paused', width: 90, expr: latest(schedulePaused), words: PAUSED },
+      {
+        title: 'Last run',
+        width: 90,
+        expr: latest(lastRunFailed),
+        words: { 0: ['ok', 'transparent'], 1: ['failed', 'red'] },
+      },
+      { title: 'Started', width: 100, unit: 'seconds', expr: `time() - ${latest(scheduleStarted)}` },
+      { title: 'Delivered', width: 100, unit: 'seconds', expr: `time() - ${latest(scheduleDelivered)}` },
+      { title: 'Failed', width: 100, unit: 'seconds', expr: `time() - ${latest(scheduleFailed)}` },
+      { title: 'Next in', width: 100, unit: 'seconds', expr: `${latest(scheduleNext)} - time()` },
     ],
     sortBy: ['Missed (24 h)', 'Late (24 h)'],
     links: { Account: ofRow('overview', 'dlq') },

@@ -125,6 +125,8 @@ export interface TableSpec extends Base {
   readonly sortBy: readonly string[];
   /** Links of label columns, by column title. */
   readonly links?: Readonly<Record<string, readonly PanelLink[]>>;
+  /** Widths of label columns (pixels), by column title. By default, columns share the remaining width. */
+  readonly widths?: Readonly<Record<string, number>>;
   /** Texts of label values, by column title. */
   readonly texts?: Readonly<Record<string, Readonly<Record<string, string>>>>;
 }

@@ -27,8 +27,8 @@ export const chosen = <L extends string>(family: Family<L>, where: Matchers<L> =
   series(family, { job: /$job/, instance: /$instance/, account: /$account/, ...where } as Matchers<L>, suffix);
 
 /** Selects agent-wide series of the selected jobs and instances. */
-export const ofAgents = (family: Family, suffix: Suffix = '') =>
-  series(family, { job: /$job/, instance: /$instance/ }, suffix);
+export const ofAgents = <L extends string>(family: Family<L>, suffix: Suffix = '', where: Matchers<L> = {}) =>
+  series(family, { job: /$job/, instance: /$instance/, ...where } as Matchers<L>, suffix);
 
 /** Selects series of the agent process. */
 export const ofAgent = (name: string, suffix: Suffix = '') => ofAgents(agentFamily(name), suffix);

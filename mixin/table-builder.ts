@@ -27,7 +27,9 @@ function cellOf({ words, bar, thresholds }: ColumnSpec): Properties {
       type: common.TableCellDisplayMode.ColorBackground,
       mode: common.TableCellBackgroundDisplayMode.Basic,
     };
-    return { 'custom.cellOptions': cell, mappings: mappingsOf(words) };
+    // The colour of an empty cell.
+    const thresholds = stepsOf({ warning: 1, critical: 1, calm: 'transparent' }).build();
+    return { 'custom.cellOptions': cell, mappings: mappingsOf(words), thresholds };
   }
   if (bar) {
     const cell: common.TableBarGaugeCellOptions = {
@@ -47,14 +49,16 @@ function cellOf({ words, bar, thresholds }: ColumnSpec): Properties {
   return thresholds ? { 'custom.cellOptions': { type: common.TableCellDisplayMode.ColorText }, ...steps } : {};
 }
 
+const widthOf = (width: number | undefined): Properties => (width === undefined ? {} : { 'custom.width': width });
+
 const columnProperties = (column: ColumnSpec): Properties => ({
   ...formatOf(column.unit ?? 'count', column.noValue ?? '–'),
-  ...(column.width === undefined ? {} : { 'custom.width': column.width }),
+  ...widthOf(column.width),
   ...cellOf(column),
   ...linkProperties(column.links),
 });
 
-export function tablePanel({ labels, columns, sortBy, links = {}, texts = {} }: TableSpec): PanelBuilder {
+export function tablePanel({ labels, columns, sortBy, links = {}, texts = {}, widths = {} }: TableSpec): PanelBuilder {
   // Grafana omits columns of labels that no series has.
   const titles = { ...('account' in labels ? { cluster: 'Cluster', namespace: 'Namespace' } : {}), ...labels };
   const names = columns.map(({ title }, index) => [valueName(index, columns.length), title] as const);
@@ -85,8 +89,10 @@ export function tablePanel({ labels, columns, sortBy, links = {}, texts = {} }: 
     .withTransformation({ id: 'sortBy', options: { sort: [{ field: first, desc: true }] } });
   for (const title of Object.values(titles)) {
     const mapped = texts[title] ? { mappings: textMappingsOf(texts[title]) } : {};
-    // Otherwise Grafana would format an id that consists of digits as a number.
-    panel.overrideByName(title, propertiesOf({ unit: 'string', ...mapped, ...linkProperties(links[title]) }));
+    // Without a unit, Grafana would format an id that consists of digits as a number; without `noValue`, an empty label would
+    // have the text of an empty table.
+    const text = { unit: 'string', noValue: '–', ...widthOf(widths[title]) };
+    panel.overrideByName(title, propertiesOf({ ...text, ...mapped, ...linkProperties(links[title]) }));
   }
   for (const column of columns) panel.overrideByName(column.title, propertiesOf(columnProperties(column)));
   return panel;

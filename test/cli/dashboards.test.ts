@@ -89,15 +89,21 @@ describe('dashboards print', () => {
       config,
       'accounts: [{ name: a, baseUrl: "https://h.example", token: { env: T } }]\nserver: { externalUrl: "https://dw.example" }\n',
     );
-    const constants = async (...args: string[]) => {
+    const linksOf = async (...args: string[]) => {
       const { out } = await run('dashboards', 'print', ...args);
       const { list } = JSON.parse(out)['overview.json'].templating;
-      return list.flatMap(({ type, name, query }: Record<string, string>) =>
+      const constants = list.flatMap(({ type, name, query }: Record<string, string>) =>
         type === 'constant' ? [`${name} ${query}`] : [],
       );
+      return [...constants, ...(out.match(/\$\{runbooks[^"]*/g) ?? [])];
     };
-    expect(await constants('--config', config)).toEqual(['runbooks https://dw.example/runbooks', 'traces /explore']);
-    expect(await constants()).toEqual(['traces /explore']);
+    expect(await linksOf('--config', config)).toEqual([
+      'runbooks https://dw.example/runbooks',
+      'traces /explore',
+      // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variables.
+      '${runbooks:raw}/${__value.text}.md',
+    ]);
+    expect(await linksOf()).toEqual(['traces /explore']);
   });
 
   it('dashboards print exits with 2 on a missing configuration file and on an unknown option', async () => {

@@ -222,6 +222,11 @@ describe('colours', () => {
     expect(words('State')).toMatchObject({ 0: { text: 'OK', color: 'green' }, 2: { text: 'CRITICAL', color: 'red' } });
   });
 
+  it('the table of leader and standbys counts only failed renewals', () => {
+    const renewals = panel('Leader and standbys')[0]?.targets.find(({ expr }) => expr.includes('_renewals_total'));
+    expect(renewals?.expr).toContain('outcome="failed"');
+  });
+
   it('every auto-cancel metric appears in a panel', () => {
     const shown = panels.flatMap(({ targets }) => targets.map(({ expr }) => expr)).join('\n');
     for (const { name } of Object.values(autoCancelFamilies)) expect(shown).toContain(name);
