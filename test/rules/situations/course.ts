@@ -27,13 +27,29 @@ const COUNTERS = [
   'unlisted',
 ] as const;
 
-/** Times, in seconds after minute 0: `oldest` of dead letters, `newest` of events, the last delivery of a queue (`sent`), `started` and `done` of a schedule. */
-const TIMES = ['sent', 'oldest', 'newest', 'started', 'done', 'next', 'unresolved'] as const;
+/**
+ * Times, in seconds after minute 0: `oldest` of dead letters, `newest` of events, the last delivery of a queue (`sent`), `started` and
+ * `done` of a configured schedule; of a schedule that the service lists, its pause (`halted`), a start that was not due (`extra`) and
+ * the first list without it (`gone`); and the start of the oldest workflow run (`ran`).
+ */
+const TIMES = [
+  'sent',
+  'oldest',
+  'newest',
+  'started',
+  'done',
+  'next',
+  'unresolved',
+  'halted',
+  'extra',
+  'gone',
+  'ran',
+] as const;
 
 /**
  * Numbers that rise and fall: dead letters, their plan limit (`most`) and their retention (s); failure callbacks by state, and those
  * that seem stuck; waiting messages of a flow-control key and whether it is paused, has all of its parallelism in use (`full`) or
- * has used up its rate (`limited`); deliveries of the account (`running`), which allows 100 at once; its requests of the day (`used`), their limit (`quota`), whether it is `suspended`, the minute at which its plan changed (`moved`), and dead letters `counted` by the management API; waiting messages of a queue (`lag`), and whether it is paused (`held`); messages in flight, and those of them that are overdue (`stuck`); the result of a schedule’s last start, as an index of `JUDGED`; requests left
+ * has used up its rate (`limited`); deliveries of the account (`running`), which allows 100 at once; its requests of the day (`used`), their limit (`quota`), whether it is `suspended`, the minute at which its plan changed (`moved`), and dead letters `counted` by the management API; waiting messages of a queue (`lag`), and whether it is paused (`held`); messages in flight, and those of them that are overdue (`stuck`); the result of a schedule’s last start, as an index of `JUDGED`; whether all messages of the last run of a listed schedule failed (`flopped`); requests left
  * of `BUDGET`; whether the token is rejected; and open breakers.
  */
 type Gauge =
@@ -57,6 +73,7 @@ type Gauge =
   | 'flying'
   | 'stuck'
   | 'judged'
+  | 'flopped'
   | 'budget'
   | 'token'
   | 'breaker';

@@ -1,4 +1,4 @@
-/** Problems of dead letters, flow-control keys and schedules: see problem.ts. */
+/** Problems of dead letters, flow-control keys, queues, schedules and workflow runs: see problem.ts. */
 import { ago, flat, from, type Input, until, type Values } from './course.ts';
 import { ON_DETECTION, ONE, type ProblemCase } from './problem.ts';
 
@@ -210,6 +210,61 @@ const SCHEDULES: readonly ProblemCase[] = [
   },
 ];
 
+const ACTIVE: Input = { 'flopped hourly': flat(0) };
+
+const LISTED: readonly ProblemCase[] = [
+  {
+    kind: 'schedule_failing',
+    what: 'warning schedule_failing (hourly)',
+    input: { 'flopped hourly': flat(1) },
+    at: [0, 2],
+    below: { 'a run that succeeded': { input: ACTIVE } },
+    recovery: ACTIVE,
+    memory: 2,
+    exempt: { 'low traffic': ONE },
+  },
+  {
+    kind: 'schedule_paused',
+    what: 'warning schedule_paused (hourly)',
+    input: { 'halted hourly': flat(600 - 86_400) },
+    at: [10, 12],
+    below: { 'less than a day': { input: { 'halted hourly': flat(0) } } },
+    recovery: ACTIVE,
+    memory: 2,
+    exempt: { 'low traffic': ONE },
+  },
+  {
+    kind: 'schedule_unexpected',
+    what: 'warning schedule_unexpected (hourly)',
+    input: { 'extra hourly': ago(60) },
+    at: [0, 2],
+    below: { 'more than an hour ago': { input: { 'extra hourly': ago(3700) } } },
+    recovery: ACTIVE,
+    memory: 2,
+    exempt: { 'low traffic': ONE },
+  },
+  {
+    kind: 'schedule_gone',
+    what: 'warning schedule_gone (hourly)',
+    input: { 'gone hourly': flat(0) },
+    at: [0, 2],
+    below: { 'a listed schedule': { input: ACTIVE } },
+    recovery: ACTIVE,
+    memory: 2,
+    exempt: { 'low traffic': ONE },
+  },
+  {
+    kind: 'run_stuck',
+    what: 'warning run_stuck',
+    input: { ran: flat(0) },
+    at: [60, 62],
+    below: { 'less than an hour': { input: { ran: ago(3500) } } },
+    recovery: {},
+    memory: 2,
+    exempt: { 'low traffic': ONE },
+  },
+];
+
 const QUEUES: readonly ProblemCase[] = [
   {
     kind: 'queue_paused',
@@ -307,4 +362,11 @@ const PLAN: readonly ProblemCase[] = [
   },
 ];
 
-export const queueProblems: readonly ProblemCase[] = [...DEAD_LETTERS, ...KEYS, ...QUEUES, ...SCHEDULES, ...PLAN];
+export const queueProblems: readonly ProblemCase[] = [
+  ...DEAD_LETTERS,
+  ...KEYS,
+  ...QUEUES,
+  ...SCHEDULES,
+  ...LISTED,
+  ...PLAN,
+];

@@ -6,7 +6,9 @@ import type {
   FlowControlFacts,
   PlanFacts,
   QueuesFacts,
+  RunsFacts,
   ScheduleFacts,
+  ScheduleListFacts,
   TrackedKey,
 } from '../../../src/collectors/index.ts';
 import { flowStateOf } from '../../../src/model/flow-state.ts';
@@ -29,6 +31,7 @@ export function createService(input: Input) {
   ];
   const keys = [...new Set(subjects('waiting'))];
   const schedules = [...new Set([...subjects('missed'), ...subjects('late'), ...subjects('judged')])];
+  const listed = [...new Set((['flopped', 'halted', 'extra', 'gone'] as const).flatMap(subjects))];
   /** Totals when the current store was created. */
   const base = new Map<string, number>();
   let known: { readonly dead: number; readonly entered: number; readonly since: number } | undefined;
@@ -151,6 +154,38 @@ export function createService(input: Input) {
       beyondCap: 0,
       beyondCapLag: 0,
     };
-    return { events, dlq, flow_control, queues, account };
+    const shownSchedules = listed.map((name): ScheduleListFacts['listed'][number] & { readonly isGone: boolean } => {
+      const [pausedSince, goneSince] = [time('halted', name), time('gone', name)];
+      const history = {
+        ...{ id: name, seenAt: START - 2880 * MINUTE, expectedTo: at, missed: 0, unexpected: 0 },
+        ...{
+          paused: pausedSince !== undefined,
+          pausedSince,
+          sawPause: true,
+          unexpectedAt: time('extra', name),
+          goneSince,
+        },
+      };
+      const row = {
+        ...{ scheduleId: name, labels: [], paused: history.paused },
+        ...(value('flopped', name) === 1 && { error: 'no such host' }),
+      };
+      return { name, isConfigured: false, row, history, isGone: goneSince !== undefined };
+    });
+    const schedulesNow: ScheduleListFacts = {
+      states: { active: 0, paused: 0 },
+      listed: shownSchedules.filter(({ isGone }) => !isGone),
+      gone: shownSchedules.filter(({ isGone }) => isGone),
+      beyondCap: 0,
+    };
+    const createdAt = time('ran');
+    const isOld = createdAt !== undefined && at - createdAt >= 60 * MINUTE;
+    const runs: RunsFacts = {
+      olderThan: 60 * MINUTE,
+      count: isOld ? 1 : 0,
+      hasMore: false,
+      oldest: isOld ? { runId: 'wfr_1', state: 'started', labels: [], createdAt } : undefined,
+    };
+    return { events, dlq, flow_control, queues, account, schedules: schedulesNow, runs };
   };
 }
