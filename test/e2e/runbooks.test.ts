@@ -127,6 +127,8 @@ describe('commands in runbooks', () => {
       DLQ_ID: dlqId,
       MESSAGE_ID: messageId,
       NAME: 'production',
+      QUEUE: 'emails',
+      SCHEDULE: 'scd_1',
       BREAKER: 'errors',
       $DELIVERY_TOKEN: emulator.token,
       $BASE_URL: emulator.url,
@@ -159,6 +161,6 @@ describe('commands in runbooks', () => {
     const { code, stdout, stderr } = await run('sh', ['-c', command], { PATH, ...(needsToken ? secrets : {}) });
     expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
     // The emulator has no events, schedules and runs that match.
-    if (!/ list (events --state|schedules|runs) /.test(command)) expect(stdout).not.toBe('');
+    if (!/ list (events --(state|queue|schedule)|schedules|runs) /.test(command)) expect(stdout).not.toBe('');
   });
 });

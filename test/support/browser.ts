@@ -16,19 +16,21 @@ const OVERFLOWING = `(() => {
   const isWide = each => each.getBoundingClientRect().right > clientWidth + 1;
   return [...document.body.querySelectorAll('*')].filter(isWide).map(each => each.outerHTML.slice(0, 200));
 })()`;
-/** Finds names whose words break within a line, such as hosts in the narrow column of a table. Hyphens may end a line. */
-const BROKEN_HOSTS = `(() => {
+/** Finds words of the page that break within a line. Spaces and punctuation may end a line, as in hosts and paths. */
+const BROKEN_WORDS = `(() => {
   for (const each of document.querySelectorAll('details')) each.open = true;
-  return [...document.querySelectorAll('th bdi.name')].filter(each => {
-    if (!/^[a-z0-9-]+([.][a-z0-9-]+)+$/.test(each.textContent)) return false;
-    const words = [...each.firstChild.data.matchAll(/[^-]+/g)];
-    return words.some(({ 0: word, index }) => {
-      const range = document.createRange();
-      range.setStart(each.firstChild, index);
-      range.setEnd(each.firstChild, index + word.length);
-      return new Set([...range.getClientRects()].map(({ top }) => Math.round(top))).size > 1;
-    });
-  }).map(each => each.textContent);
+  const texts = document.createTreeWalker(document.querySelector('main'), NodeFilter.SHOW_TEXT);
+  const range = document.createRange();
+  const broken = [];
+  for (let text = texts.nextNode(); text; text = texts.nextNode()) {
+    for (const { 0: word, index } of text.data.matchAll(/[^\\s./:?&_…·-]+/g)) {
+      range.setStart(text, index);
+      range.setEnd(text, index + word.length);
+      const lines = new Set([...range.getClientRects()].map(({ top }) => Math.round(top)));
+      if (lines.size > 1) broken.push(word);
+    }
+  }
+  return broken;
 })()`;
 const VALUES = `[...document.querySelectorAll('main data, main time')].map(
   each => each.getAttribute('value') ?? each.getAttribute('datetime') ?? '',
@@ -45,8 +47,8 @@ export interface Visited {
   accessibilityFaults(): Promise<string[]>;
   /** Returns elements that are wider than the page. */
   overflowing(): Promise<string[]>;
-  /** Returns hosts in tables that break within a word. */
-  brokenHosts(): Promise<string[]>;
+  /** Returns words that break within a line. */
+  brokenWords(): Promise<string[]>;
   /** Returns the machine-readable values of all numbers and times; `''` if unknown. */
   values(): Promise<string[]>;
   /** Closes the page, which otherwise keeps updating until the test ends. */
@@ -106,7 +108,7 @@ export async function visit(browser: Browser, url: string, options: VisitOptions
         .flatMap(({ id, nodes }) => nodes.map(({ html, failureSummary }) => `${id}: ${html}: ${failureSummary}`));
     },
     overflowing: () => page.evaluate(OVERFLOWING),
-    brokenHosts: () => page.evaluate(BROKEN_HOSTS),
+    brokenWords: () => page.evaluate(BROKEN_WORDS),
     values: () => page.evaluate(VALUES),
     close: () => context.close(),
   };

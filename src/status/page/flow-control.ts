@@ -1,10 +1,11 @@
+import { OTHER } from '../../collectors/index.ts';
 import type { AccountView } from '../api/account.ts';
 import { type Chart, figure, line } from './charts.ts';
 import { dataNote, notEnabled } from './data-state.ts';
 import { labelValue } from './dead-letters.ts';
 import { at, change, count, lasting, ratio } from './format.ts';
 import { type Html, html } from './html.ts';
-import type { PageContext } from './layout.ts';
+import { accountPath, type PageContext } from './layout.ts';
 import { type Column, name, section, shareBar, table, tile, tilePanel } from './tile.ts';
 
 type FlowControl = AccountView['flowControl'];
@@ -100,8 +101,14 @@ const WAITING: Chart = {
 
 type Queue = AccountView['queues']['rows'][number];
 
-const QUEUE_COLUMNS: readonly Column<Queue>[] = [
-  { head: 'queue', cell: row => labelValue(row.queue) },
+const queueColumns = (account: string, root: string): readonly Column<Queue>[] => [
+  {
+    head: 'queue',
+    cell({ queue }) {
+      const attempts = `${root}${accountPath(account)}/events?queue=${encodeURIComponent(queue)}&state=IN_PROGRESS`;
+      return html`${labelValue(queue)}${queue !== OTHER && html`<small><a href="${attempts}">newest attempts</a></small>`}`;
+    },
+  },
   { head: 'waiting', isNumber: true, cell: row => count(row.lag) },
   { head: 'at once', isNumber: true, cell: row => count(row.parallelismLimit) },
   { head: 'paused', cell: row => pausedWords({ paused: row.paused, waiting: row.lag }) },
@@ -112,7 +119,7 @@ export function queuesSection(view: AccountView, { root }: PageContext): Html {
   const none = html`<p class="soft">No queues are shown.</p>`;
   const caption = 'Queues, longest first. The service’s number of waiting messages is not reliable';
   const body = html`${dataNote(data, 'queues', view, root)}
-${table(caption, QUEUE_COLUMNS, rows, { most: 15, none })}
+${table(caption, queueColumns(view.account, root), rows, { most: 15, none })}
 ${beyondCap > 0 && html`<p class="soft">${count(beyondCap)} more beyond the limit of series, with ${count(beyondCapLag)} waiting.</p>`}`;
   const off = html`<p class="soft">The service does not list queues, or <code>collect.queues.enabled</code> is false.</p>`;
   return section('queues', 'Queues', enabled ? body : off);

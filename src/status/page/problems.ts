@@ -4,7 +4,7 @@ import { BUILTIN_ALERTS } from '../../rules/checks/alerts.ts';
 import { isSaneId } from '../../upstream/api.ts';
 import type { AlertView, DataState, Problem, State } from '../api/parts.ts';
 import { ago, at, plural, utc } from './format.ts';
-import { type Html, html } from './html.ts';
+import { Html, html } from './html.ts';
 import { accountPath, entriesPath, type PageContext, runbookPath } from './layout.ts';
 
 export const STATE_WORDS: Readonly<Record<State, string>> = {
@@ -42,8 +42,9 @@ const KIND_LOOKS: Readonly<Partial<Record<Problem['kind'], string>>> = {
 
 export const kindTag = (kind: Problem['kind']) => tag(kindWords(kind), KIND_LOOKS[kind] ?? '');
 
-/** Renders a user's text with its own writing direction. */
-export const named = (text: string) => html`<bdi class="name">${text}</bdi>`;
+/** Renders a user's text with its own writing direction. Hosts, paths and ids break after punctuation, not within a word. */
+export const named = (text: string) =>
+  html`<bdi class="name">${new Html(html`${text}`.text.replace(/(?<=[^\W_])[./:_]+(?=[^\W_])/g, '$&<wbr>'))}</bdi>`;
 
 export const accountLink = (account: string, { root }: PageContext) =>
   html`<a href="${root + accountPath(account)}">${named(account)}</a>`;

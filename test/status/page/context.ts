@@ -11,7 +11,11 @@ export const context: PageContext = {
 };
 
 /** Returns the text of a page without markup. Entities stay encoded. */
-export const read = (text: string) => text.replace(/<[^>]*>/g, ' ').replace(/\s+/g, ' ');
+export const read = (text: string) =>
+  text
+    .replaceAll('<wbr>', '')
+    .replace(/<[^>]*>/g, ' ')
+    .replace(/\s+/g, ' ');
 
 /** Returns the content of the section with this id. */
 export const part = (page: string, id: string) => page.split(`<section id="${id}"`)[1]?.split('</section>')[0] ?? '';
@@ -69,7 +73,7 @@ const OURS = [
     'caption',
     'thead',
   ],
-  ...['tbody', 'tr', 'th', 'td', 'time', 'ul'],
+  ...['tbody', 'tr', 'th', 'td', 'time', 'ul', 'wbr'],
 ];
 
 /** Returns markup that is not the page's own: elements and attributes injected by external text. */
