@@ -1,4 +1,7 @@
+import { formatDuration } from '../kit/duration.ts';
+import { percent } from '../kit/text.ts';
 import type { Tracer } from '../kit/tracer.ts';
+import type { Labels } from '../notify/notice.ts';
 import { builtinResult } from './builtin.ts';
 import type { CheckResult } from './checks/run.ts';
 import { type AlertEvidence, type AlertFacts, evaluateCondition } from './evaluate-condition.ts';
@@ -9,8 +12,7 @@ import {
   type RuleResult,
   UNKNOWN_RESULT,
 } from './evaluation.ts';
-import { type AlertRule, selectorsOf } from './options.ts';
-import { defaultSummary } from './summary.ts';
+import { type AlertCondition, type AlertRule, selectorsOf } from './options.ts';
 import { createAlertEvidence, type WindowHistory } from './windows.ts';
 
 /** Built-in rules of an account or of the agent, and their checks. */
@@ -26,6 +28,34 @@ export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'evaluateRule
   readonly tracer: Tracer;
   /** Without it, windows are unknown. */
   readonly history?: WindowHistory | undefined;
+}
+
+/** Formats a value with enough digits to compare it with a limit. */
+const short = (value: number) => String(Number(value.toPrecision(4)));
+
+function textOf(condition: AlertCondition, { account = '', round }: Labels, value: number): string {
+  switch (condition.kind) {
+    case 'above':
+    case 'below':
+      return `${condition.metric} of ${account} is ${short(value)}, ${condition.kind} ${condition.value}.`;
+    case 'growth':
+      return `${condition.metric} of ${account} grew by ${short(value)} in ${formatDuration(condition.over)}.`;
+    case 'age':
+      return `${condition.metric} of ${account} is more than ${formatDuration(condition.above)} ago.`;
+    case 'ratio': {
+      const { part, whole, over, above } = condition;
+      const share = `${percent(value)} of ${whole.metric} in ${formatDuration(over)}`;
+      return `${part.metric} of ${account} is ${share}, above ${percent(above)}.`;
+    }
+    case 'stale':
+      return `The data of ${condition.collector}${round === undefined ? '' : ` (round ${round})`} of ${account} is stale.`;
+  }
+}
+
+/** Returns a summary of the condition, unless the rule has a summary or description. */
+export function defaultSummary({ annotations, when }: AlertRule, labels: Labels, value: number): Labels {
+  const isExplained = annotations.summary !== undefined || annotations.description !== undefined;
+  return isExplained ? {} : { summary: textOf(when, labels, value) };
 }
 
 /** Returns the result of a configured rule for an account. */

@@ -29,18 +29,7 @@ const DATA_TAGS: Readonly<Record<DataState, Html | undefined>> = {
 
 export const dataTag = (state: DataState) => DATA_TAGS[state];
 
-/** CSS classes of problem kinds whose look is more specific than that of their severity. */
-const KIND_LOOKS: Readonly<Partial<Record<Problem['kind'], string>>> = {
-  token_rejected: 'refused',
-  service_unavailable: 'down',
-  data_withdrawn: 'withdrawn',
-  data_stale: 'stale',
-  rows_unreadable: 'partial',
-  breaker_open: 'open',
-  database_away: 'down',
-};
-
-export const kindTag = (kind: Problem['kind']) => tag(kindWords(kind), KIND_LOOKS[kind] ?? '');
+export const kindTag = (kind: Problem['kind']) => tag(kindWords(kind), '');
 
 /** Renders a user's text with its own writing direction. Hosts, paths and ids break after punctuation, not within a word. */
 export const named = (text: string) =>
