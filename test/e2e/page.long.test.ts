@@ -84,8 +84,12 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     expect(await visited.brokenWords()).toEqual([]);
     await expectSound(visited);
     await visited.close();
+    await eventually(async () => {
+      await scene.clock.advance(15_000);
+      expect(await getJson(`${url}/api/v1/overview`)).toMatchObject({ alertsFiring: 1 });
+    });
     const { page } = await open(url);
-    await page.getByText('1 alert firing').click();
+    await page.locator('a[href="#alerts"]').click();
     await page.locator('#alerts').getByText('delivery_dlq_messages of acme is 2, above 0.').waitFor();
   });
 

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
-import { alertCondition } from '../../src/rules/options.ts';
 import { defaultSummary } from '../../src/rules/evaluate-account.ts';
+import { alertCondition } from '../../src/rules/options.ts';
 import { rule } from './alerting-scene.ts';
 
 const labels = { alertname: 'A', account: 'shop', round: 'full' };
