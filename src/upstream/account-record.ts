@@ -1,17 +1,13 @@
 import { z } from 'zod';
 import { type Secret, toToken } from '../kit/secret.ts';
-import { boundText } from '../kit/text.ts';
 import type { AccountLimit, AccountRecord } from '../model/account.ts';
 import type { AccountUsage } from '../model/service.ts';
-import { text } from './wire.ts';
+import { boundedText, isObject, type RawFields, UNLIMITED } from './wire.ts';
 
-/** The service's value for "no limit". */
-const UNLIMITED = 2 ** 31 - 1;
-
-/** Maximum length of the record's texts (characters), because they appear in every scrape. */
+/** Maximum length of the record's texts (characters). */
 const MAX_TEXT_LENGTH = 64;
 
-/** Fields of the account record. Only this file contains its field names. */
+/** RawFields of the account record. Only this file contains its field names. */
 const FIELDS: Readonly<Record<AccountLimit, string>> = {
   message_size_bytes: 'max_message_size',
   requests_per_day: 'max_requests_per_day',
@@ -42,12 +38,9 @@ export interface ResetResponse {
 const limit = (value: unknown) =>
   typeof value === 'number' && value >= 0 && value !== UNLIMITED && Number.isFinite(value) ? value : undefined;
 
-function word(value: unknown): string | undefined {
-  const reported = text(value);
-  return reported && boundText(reported, MAX_TEXT_LENGTH);
-}
+const word = (value: unknown) => boundedText(value, MAX_TEXT_LENGTH);
 
-function stateOf({ state, active }: Fields): string | undefined {
+function stateOf({ state, active }: RawFields): string | undefined {
   if (typeof active !== 'boolean') return word(state);
   return word(state) ?? (active ? 'active' : 'passive');
 }
@@ -72,10 +65,8 @@ export function parseResetResponse(bytes: Buffer): ResetResponse | undefined {
   };
 }
 
-type Fields = Readonly<Record<string, unknown>>;
-
 /** Copies the named numbers and words of a record, which also contains tokens. */
-function recordFrom(fields: Fields): AccountRecord {
+function recordFrom(fields: RawFields): AccountRecord {
   const limits = Object.entries(FIELDS).flatMap(([name, field]) => {
     const value = limit(fields[field]);
     return value === undefined ? [] : [[name, value] as const];
@@ -90,9 +81,6 @@ function recordFrom(fields: Fields): AccountRecord {
   };
 }
 
-const isFields = (value: unknown): value is Fields =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 /**
  * Finds an account among the records of all regions, which are a list or a single record. Returns undefined if none or
  * several may be the account with this token or region.
@@ -104,7 +92,7 @@ export function findRecord(
 ): { readonly id: string; readonly record: AccountRecord } | undefined {
   const all = [body]
     .flat()
-    .filter(isFields)
+    .filter(isObject)
     .filter(({ id }) => word(id) !== undefined);
   const byToken = all.filter(({ token: own, read_only_token: readOnly }) => own === token || readOnly === token);
   const byRegion = all.filter(each => region === null || (each.region ?? region) === region);
@@ -117,11 +105,11 @@ const POINT = /^(\d{4}-\d\d-\d\d) [\d:.]+ \+0000 UTC$/;
 
 /** Returns the usage in an account's statistics at `now` (ms); undefined for other content. */
 export function usageFrom(body: unknown, now: number): Pick<AccountUsage, 'requestsToday' | 'dlqMessages'> | undefined {
-  if (!isFields(body) || !('daily_requests' in body || 'dlq_message_count' in body)) return undefined;
+  if (!isObject(body) || !('daily_requests' in body || 'dlq_message_count' in body)) return undefined;
   const days: readonly unknown[] = Array.isArray(body.daily_requests) ? body.daily_requests : [];
   const today = new Date(now).toISOString().slice(0, 10);
-  const isToday = (day: unknown) => isFields(day) && POINT.exec(word(day.x) ?? '')?.[1] === today;
-  const [found, ...others] = days.filter(isToday) as Fields[];
+  const isToday = (day: unknown) => isObject(day) && POINT.exec(word(day.x) ?? '')?.[1] === today;
+  const [found, ...others] = days.filter(isToday) as RawFields[];
   return {
     requestsToday: others.length === 0 ? limit(found?.y) : undefined,
     dlqMessages: limit(body.dlq_message_count),

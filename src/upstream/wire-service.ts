@@ -1,4 +1,3 @@
-import { boundText } from '../kit/text.ts';
 import type {
   FailureFunction,
   GlobalParallelism,
@@ -15,27 +14,19 @@ import * as wire from './wire.ts';
 
 /** Only this file contains the field names of schedules, queues, global parallelism and workflow runs. See wire.ts. */
 
-const name = (value: unknown) => {
-  const found = wire.text(value);
-  return found === undefined ? undefined : boundText(found, wire.MAX_KEY_LENGTH);
-};
+const name = (value: unknown) => wire.boundedText(value, wire.MAX_KEY_LENGTH);
 
 /** Five cron fields, optionally preceded by a time zone. */
 const CRON = /^\s*(?:CRON_TZ=(\S+)\s+)?(\S.*?)\s*$/;
-
-const RUN_STATE_WORDS: ReadonlyMap<string, ScheduleRunState> = new Map([
-  ['in_progress', 'in_progress'],
-  ['success', 'success'],
-  ['fail', 'fail'],
-]);
 
 /** Counts the messages of a run by state. */
 function countStates(states: unknown, values: RowValues): ServiceSchedule['lastRunStates'] {
   if (states == null) return undefined;
   if (!wire.isObject(states)) return values.unreadable();
-  const counts = { in_progress: 0, success: 0, fail: 0, unknown: 0 };
+  const counts: Record<ScheduleRunState, number> = { in_progress: 0, success: 0, fail: 0, unknown: 0 };
   for (const state of Object.values(states)) {
-    counts[RUN_STATE_WORDS.get(wire.text(state)?.toLowerCase() ?? '') ?? 'unknown'] += 1;
+    const word = wire.text(state)?.toLowerCase() ?? '';
+    counts[Object.hasOwn(counts, word) ? (word as ScheduleRunState) : 'unknown'] += 1;
   }
   return counts;
 }
@@ -50,7 +41,6 @@ export function toServiceSchedule(
   if (scheduleId === undefined || !wire.isObject(row)) return undefined;
   const values = new RowValues(now);
   const [, tz, cron] = CRON.exec(name(row.cron) ?? '') ?? [];
-  const error = wire.text(row.error);
   return {
     scheduleId,
     cron,
@@ -64,8 +54,7 @@ export function toServiceSchedule(
     queue: wire.text(row.queueName),
     flowControlKey: name(row.flowControlKey),
     labels: wire.labelsIn(row),
-    // A copy, because a part of a long text would keep all of it in memory.
-    error: error === undefined ? undefined : wire.text(Buffer.from(redact(error)).toString()),
+    error: wire.redactedText(row.error, redact),
     isIncomplete: values.isIncomplete,
   };
 }

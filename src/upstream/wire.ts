@@ -1,4 +1,3 @@
-import { z } from 'zod';
 import { MAX_CLOCK_SKEW } from '../kit/clock.ts';
 import { boundText } from '../kit/text.ts';
 import {
@@ -38,23 +37,22 @@ function publisherIn(header: unknown): SpanContext | undefined {
  * differ from the documentation. Unusable rows become undefined and are counted by the caller.
  */
 
-const Text = z.union([z.string(), z.number()]);
-const Maybe = <T extends z.ZodType>(type: T) => type.nullish();
-
-const DlqRow = z.object({ dlqId: Maybe(Text), messageId: Maybe(Text) });
-
-/** Maximum length of a key (characters). Longer keys are truncated, so that a hostile row cannot inflate every scrape. */
+/** Maximum length of a key (characters). */
 export const MAX_KEY_LENGTH = 512;
 
 /** The service's value for "no limit". */
-const UNLIMITED = 2 ** 31 - 1;
-
-const PageEnvelope = z.object({ cursor: z.union([z.string(), z.number()]).nullish(), error: z.unknown().optional() });
+export const UNLIMITED = 2 ** 31 - 1;
 
 const MAX_ENCODED_LENGTH = 4096;
 
-/** Fields of a row that passed its schema; optional fields are unchecked. */
-type Fields = Readonly<Record<string, unknown>>;
+/** Unchecked fields of a row or response. */
+export type RawFields = Readonly<Record<string, unknown>>;
+
+export const isObject = (value: unknown): value is RawFields =>
+  typeof value === 'object' && value !== null && !Array.isArray(value);
+
+/** Whether a value may be an id or a cursor, or is not set. */
+const isWord = (value: unknown) => value == null || typeof value === 'string' || Number.isFinite(value);
 
 /**
  * Returns a text; undefined for other types and for "", which the service writes for unset fields. Replaces lone surrogates, which
@@ -62,8 +60,21 @@ type Fields = Readonly<Record<string, unknown>>;
  */
 export const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value.toWellFormed() : undefined);
 
+/** Like `text`, for one that appears in every scrape: a longer one is truncated, so that a hostile row cannot inflate it. */
+export function boundedText(value: unknown, limit: number): string | undefined {
+  const found = text(value);
+  return found && boundText(found, limit);
+}
+
+/** Reads an error text of the service. `redact` bounds it and removes secrets. */
+export const redactedText = (value: unknown, redact: (text: string) => string) => {
+  const error = text(value);
+  // A copy, because a part of a long text would keep all of it in memory.
+  return error && text(Buffer.from(redact(error)).toString());
+};
+
 /** Returns all labels of a message, which a service reports as one field, as a list, or as both. */
-export const labelsIn = ({ label, labels }: Fields): readonly string[] => [
+export const labelsIn = ({ label, labels }: RawFields): readonly string[] => [
   ...new Set([label, ...(Array.isArray(labels) ? labels : [])].flatMap(each => text(each) ?? [])),
 ];
 
@@ -91,10 +102,10 @@ export function idOf(value: unknown): string | undefined {
   return typeof value === 'string' && value.isWellFormed() ? text(value) : undefined;
 }
 
-const callbackInfo = ({ failureCallbackInfo: info }: Fields) => (info ?? {}) as Fields;
+const callbackInfo = ({ failureCallbackInfo: info }: RawFields) => (info ?? {}) as RawFields;
 
 /** Reads either field name; if both are set and contradict each other, the state is unknown. */
-function callbackState(row: Fields): CallbackState | undefined {
+function callbackState(row: RawFields): CallbackState | undefined {
   const states = [text(callbackInfo(row).state), text(row.failureFunctionState)]
     .filter(state => state !== undefined)
     .map(state => CALLBACK_STATE_WORDS.get(state.toLowerCase()) ?? 'unknown');
@@ -102,7 +113,7 @@ function callbackState(row: Fields): CallbackState | undefined {
 }
 
 /** Returns the error class of a row. The service encodes responses that are not UTF-8 as Base64. */
-function errorClassOf({ responseBody, responseBodyBase64, error }: Fields): string | undefined {
+function errorClassOf({ responseBody, responseBodyBase64, error }: RawFields): string | undefined {
   const response = text(responseBody) ?? text(error);
   if (response !== undefined) return classOfError(response);
   const packed = text(responseBodyBase64)?.slice(0, MAX_ENCODED_LENGTH);
@@ -111,13 +122,11 @@ function errorClassOf({ responseBody, responseBodyBase64, error }: Fields): stri
 
 /** `now`: the current time (ms since the Unix epoch), also in the functions below. Later times are unreadable. */
 export function toDlqEntry(row: unknown, now: number): DlqEntry | undefined {
-  const parsed = DlqRow.safeParse(row);
-  if (!parsed.success) return undefined;
-  const dlqId = idOf(parsed.data.dlqId);
-  const messageId = idOf(parsed.data.messageId);
+  if (!isObject(row) || !isWord(row.dlqId) || !isWord(row.messageId)) return undefined;
+  const fields = row;
+  const [dlqId, messageId] = [idOf(fields.dlqId), idOf(fields.messageId)];
   const id = dlqId ?? messageId;
   if (id === undefined) return undefined;
-  const fields = row as Fields;
   const values = new RowValues(now);
   return {
     id,
@@ -164,7 +173,7 @@ const toEventState = (state: string): EventState =>
 /** Parses an event without zod, because a page has a thousand rows. */
 export function toDeliveryEvent(row: unknown, now: number): DeliveryEvent | undefined {
   if (!isObject(row)) return undefined;
-  const fields: Fields = row;
+  const fields = row;
   const values = new RowValues(now);
   const time = values.time(fields.time);
   const messageId = idOf(fields.messageId);
@@ -189,7 +198,7 @@ export function toDeliveryEvent(row: unknown, now: number): DeliveryEvent | unde
 export function toDetailedEvent(row: unknown, now: number): DeliveryEvent | undefined {
   const event = toDeliveryEvent(row, now);
   if (!event) return undefined;
-  const { method, header } = row as Fields;
+  const { method, header } = row as RawFields;
   return { ...event, method: text(method), publisher: publisherIn(header) };
 }
 
@@ -201,19 +210,14 @@ export function toExplainedEvent(
 ): DeliveryEvent | undefined {
   const event = toDeliveryEvent(row, now);
   if (!event) return undefined;
-  const error = text((row as Fields).error);
-  return {
-    ...event,
-    publisher: publisherIn((row as Fields).header),
-    // A copy, because a part of a long text would keep all of it in memory.
-    error: error === undefined ? undefined : text(Buffer.from(redact(error)).toString()),
-  };
+  const { header, error } = row as RawFields;
+  return { ...event, publisher: publisherIn(header), error: redactedText(error, redact) };
 }
 
 export const limit = (max: number | undefined) =>
   max === undefined || max === 0 || max >= UNLIMITED ? undefined : max;
 
-function waitlistSizeOf({ waitListSize, waitlistSize }: Fields, values: RowValues): number | undefined {
+function waitlistSizeOf({ waitListSize, waitlistSize }: RawFields, values: RowValues): number | undefined {
   // The service may omit a size of zero.
   if (waitListSize === undefined && waitlistSize === undefined) return 0;
   const [size, ...others] = new Set(
@@ -223,7 +227,12 @@ function waitlistSizeOf({ waitListSize, waitlistSize }: Fields, values: RowValue
 }
 
 /** Whether the count of a rate limit is of a period that has not ended. */
-function isCurrent({ ratePeriodStart }: Fields, period: number | undefined, values: RowValues, now: number): boolean {
+function isCurrent(
+  { ratePeriodStart }: RawFields,
+  period: number | undefined,
+  values: RowValues,
+  now: number,
+): boolean {
   if (isUnset(ratePeriodStart)) return true;
   const seconds = values.count(ratePeriodStart);
   const start = seconds === undefined ? undefined : values.time(1000 * seconds);
@@ -232,7 +241,7 @@ function isCurrent({ ratePeriodStart }: Fields, period: number | undefined, valu
 
 export function toFlowControlEntry(row: unknown, now: number): FlowControlEntry | undefined {
   if (!isObject(row) || typeof row.flowControlKey !== 'string') return undefined;
-  const fields: Fields = row;
+  const fields: RawFields = row;
   const values = new RowValues(now);
   const entry = {
     key: boundText(row.flowControlKey.toWellFormed(), MAX_KEY_LENGTH),
@@ -282,11 +291,6 @@ export interface RawPage {
   readonly isMissing: boolean;
 }
 
-type Body = Readonly<Record<string, unknown>>;
-
-export const isObject = (value: unknown): value is Body =>
-  typeof value === 'object' && value !== null && !Array.isArray(value);
-
 export const isError = (error: unknown) => error !== undefined && error !== null && error !== '';
 
 /** Field names of lists. The event log is being renamed, and its events may be grouped by message. */
@@ -308,7 +312,7 @@ function eventsOfGroup(group: unknown): readonly unknown[] {
 }
 
 /** Whether a response without a list may stand for an empty list: it contains only a cursor and null lists. */
-function isEmpty(body: Body, names: readonly string[]): boolean {
+function isEmpty(body: RawFields, names: readonly string[]): boolean {
   for (const name in body) if (name !== 'cursor' && !(names.includes(name) && body[name] === null)) return false;
   return true;
 }
@@ -316,15 +320,14 @@ function isEmpty(body: Body, names: readonly string[]): boolean {
 /** Returns a response's rows and cursor; undefined for an error, for other content and for a list of another type. */
 export function toPage(body: unknown, list: ListName): RawPage | undefined {
   if (body === null) return { rows: [], cursor: undefined, isMissing: true };
-  const envelope = PageEnvelope.safeParse(body);
-  if (!envelope.success || !isObject(body) || isError(envelope.data.error)) return undefined;
+  if (!isObject(body) || !isWord(body.cursor) || isError(body.error)) return undefined;
   const names = LIST_NAMES[list];
   const name = names.find(name => Object.hasOwn(body, name) && body[name] !== null);
   if (name === undefined && !isEmpty(body, names)) return undefined;
   const found = name === undefined ? [] : body[name];
   if (!Array.isArray(found)) return undefined;
   const rows = list === 'events' && name === 'messages' ? found.flatMap(eventsOfGroup) : found;
-  const cursor = envelope.data.cursor ?? '';
+  const cursor = body.cursor ?? '';
   return { rows, cursor: cursor === '' ? undefined : String(cursor), isMissing: name === undefined };
 }
 
