@@ -31,82 +31,72 @@ const TWICE_AFTER_MS = 1500;
 
 const CRON = /^(?:CRON_TZ=(\S+) )?(.+)$/;
 
+export type EmulatedSchedules = ReturnType<typeof createSchedulePlan>;
+
 /** Publishes the messages of schedules at their cron times. */
-export class EmulatedSchedules {
-  readonly #agenda: Agenda;
-  readonly #fateOf: (scheduleId: string) => ScheduleFate;
-  readonly #publish: PublishRun;
-  readonly #open = new Map<string, OpenSchedule>();
+export function createSchedulePlan(agenda: Agenda, fateOf: (scheduleId: string) => ScheduleFate, publish: PublishRun) {
+  const open = new Map<string, OpenSchedule>();
 
-  constructor(agenda: Agenda, fateOf: (scheduleId: string) => ScheduleFate, publish: PublishRun) {
-    this.#agenda = agenda;
-    this.#fateOf = fateOf;
-    this.#publish = publish;
-  }
+  const isRemoved = (scheduleId: string) =>
+    open.get(scheduleId)?.isRemoved !== false || fateOf(scheduleId) === 'deleted';
 
-  /** Plans the next start, also of a known schedule, whose plan was lost. */
-  plan(scheduleId: string, cron: string, destination: Destination): void {
-    const [, tz = 'UTC', fields = ''] = CRON.exec(cron) ?? [];
-    const occurrenceAfter = createOccurrences(fields, tz);
-    const schedule = this.#open.get(scheduleId) ?? {
-      destination,
-      createdAt: this.#agenda.now,
-      next: after => occurrenceAfter(after)?.at,
-      paused: false,
-      isRemoved: false,
-      lastRunAt: undefined,
-      states: new Map(),
-    };
-    this.#open.set(scheduleId, schedule);
-    this.#planNext(scheduleId, schedule);
-  }
-
-  #planNext(scheduleId: string, schedule: OpenSchedule): void {
-    const next = schedule.next(this.#agenda.now);
-    if (next === undefined) return;
-    this.#agenda.at(next, () => {
-      this.#start(scheduleId, schedule);
-      this.#planNext(scheduleId, schedule);
-    });
-  }
-
-  #start(scheduleId: string, schedule: OpenSchedule): void {
-    const fate = this.#fateOf(scheduleId);
-    if (schedule.paused || fate === 'stops' || fate === 'paused' || this.#isRemoved(scheduleId)) return;
+  function start(scheduleId: string, schedule: OpenSchedule): void {
+    const fate = fateOf(scheduleId);
+    if (schedule.paused || fate === 'stops' || fate === 'paused' || isRemoved(scheduleId)) return;
     const run = () => {
-      schedule.lastRunAt = this.#agenda.now;
-      const ids = this.#publish(schedule.destination, fate === 'fails');
+      schedule.lastRunAt = agenda.now;
+      const ids = publish(schedule.destination, fate === 'fails');
       schedule.states = new Map(ids.map(id => [id, 'IN_PROGRESS']));
     };
     run();
-    if (fate === 'twice') this.#agenda.at(this.#agenda.now + TWICE_AFTER_MS, run);
+    if (fate === 'twice') agenda.at(agenda.now + TWICE_AFTER_MS, run);
   }
 
-  #isRemoved(scheduleId: string): boolean {
-    return this.#open.get(scheduleId)?.isRemoved !== false || this.#fateOf(scheduleId) === 'deleted';
-  }
-
-  /** Records the end of a message. */
-  ended({ fields, messageId }: EmulatedMessage, state: LogState): void {
-    const states = this.#open.get(fields.scheduleId ?? '')?.states;
-    if (states?.has(messageId)) states.set(messageId, state === 'delivered' ? 'SUCCESS' : 'FAIL');
-  }
-
-  /** Pauses, resumes or removes a schedule. Returns false for an unknown one. */
-  change(scheduleId: string, change: 'pause' | 'resume' | 'remove'): boolean {
-    const schedule = this.#open.get(scheduleId);
-    if (!schedule || this.#isRemoved(scheduleId)) return false;
-    if (change === 'remove') schedule.isRemoved = true;
-    else schedule.paused = change === 'pause';
-    return true;
-  }
-
-  /** Lists the schedules. The next start also moves while a schedule is paused. */
-  list(): readonly ScheduleDetail[] {
-    return [...this.#open].flatMap(([scheduleId, { next, ...schedule }]) => {
-      if (this.#isRemoved(scheduleId)) return [];
-      const paused = schedule.paused || this.#fateOf(scheduleId) === 'paused';
-      return [{ ...schedule, paused, nextRunAt: next(this.#agenda.now) }];
+  function planNext(scheduleId: string, schedule: OpenSchedule): void {
+    const next = schedule.next(agenda.now);
+    if (next === undefined) return;
+    agenda.at(next, () => {
+      start(scheduleId, schedule);
+      planNext(scheduleId, schedule);
     });
   }
+
+  return {
+    /** Plans the next start, also of a known schedule, whose plan was lost. */
+    plan(scheduleId: string, cron: string, destination: Destination): void {
+      const [, tz = 'UTC', fields = ''] = CRON.exec(cron) ?? [];
+      const occurrenceAfter = createOccurrences(fields, tz);
+      const schedule = open.get(scheduleId) ?? {
+        destination,
+        createdAt: agenda.now,
+        next: after => occurrenceAfter(after)?.at,
+        paused: false,
+        isRemoved: false,
+        lastRunAt: undefined,
+        states: new Map(),
+      };
+      open.set(scheduleId, schedule);
+      planNext(scheduleId, schedule);
+    },
+    /** Records the end of a message. */
+    ended({ fields, messageId }: EmulatedMessage, state: LogState): void {
+      const states = open.get(fields.scheduleId ?? '')?.states;
+      if (states?.has(messageId)) states.set(messageId, state === 'delivered' ? 'SUCCESS' : 'FAIL');
+    },
+    /** Pauses, resumes or removes a schedule. Returns false for an unknown one. */
+    change(scheduleId: string, change: 'pause' | 'resume' | 'remove'): boolean {
+      const schedule = open.get(scheduleId);
+      if (!schedule || isRemoved(scheduleId)) return false;
+      if (change === 'remove') schedule.isRemoved = true;
+      else schedule.paused = change === 'pause';
+      return true;
+    },
+    /** Lists the schedules. The next start also moves while a schedule is paused. */
+    list: (): readonly ScheduleDetail[] =>
+      [...open].flatMap(([scheduleId, { next, ...schedule }]) => {
+        if (isRemoved(scheduleId)) return [];
+        const paused = schedule.paused || fateOf(scheduleId) === 'paused';
+        return [{ ...schedule, paused, nextRunAt: next(agenda.now) }];
+      }),
+  };
 }

@@ -6,7 +6,7 @@ import {
   QUEUE_PARALLELISM,
   destinations as usual,
 } from './destinations.ts';
-import { FlowControl } from './flow-control.ts';
+import { createFlowLimits, type FlowControl } from './flow-control.ts';
 import {
   deadLetter,
   type EmulatedMessage,
@@ -17,7 +17,7 @@ import {
 } from './message.ts';
 import { createRandom, messageId, type Random } from './random.ts';
 import type { Scenario } from './scenarios.ts';
-import { EmulatedSchedules } from './schedules.ts';
+import { createSchedulePlan, type EmulatedSchedules } from './schedules.ts';
 import type { RowTimeline } from './timeline.ts';
 
 export interface WorkloadParts {
@@ -51,10 +51,10 @@ export function createWorkload(parts: WorkloadParts) {
   const random = createRandom(seed);
   const agenda = new Agenda(start);
   const destinationOf = new Map<Fields, Destination>(destinations.map(each => [each.fields, each]));
-  const flow = new FlowControl(agenda, { changeOf: key => scenario.limits?.(key, agenda.now - start) });
-  const queues = new FlowControl(agenda, { idleMs: Number.POSITIVE_INFINITY });
+  const flow = createFlowLimits(agenda, key => scenario.limits?.(key, agenda.now - start));
+  const queues = createFlowLimits(agenda, undefined, Number.POSITIVE_INFINITY);
   const fateOf = (scheduleId: string) => scenario.schedule?.(scheduleId, agenda.now - start);
-  const schedules = new EmulatedSchedules(agenda, fateOf, publishBurst);
+  const schedules = createSchedulePlan(agenda, fateOf, publishBurst);
   const takesMs = (usual: number) => scenario.takesMs?.(usual, agenda.now - start) ?? usual;
   const delivery = createDelivery(parts, random, agenda, { flow, queues, schedules }, takesMs);
   const { publish } = delivery;
