@@ -12,19 +12,9 @@ import {
   visit,
 } from 'yaml';
 import { escaped } from '../kit/text.ts';
-import { type FileLocation, formatPath, type LocatedError, type Path } from './errors.ts';
+import { type FileLocation, formatPath, type Path } from './errors.ts';
 
-export interface YamlFile {
-  readonly content: unknown;
-  /** Errors in the YAML syntax, including unsupported syntax. */
-  readonly errors: readonly LocatedError[];
-  /** Whether an error makes later parts of the file unreliable. */
-  readonly isBroken: boolean;
-  /** Returns the place of the deepest existing node on `path`, or of its key `key`. */
-  locate(path: Path, key?: string): FileLocation;
-  /** Whether the value at a path ends before unreliable parts. */
-  isSure(path: Path): boolean;
-}
+export type YamlFile = ReturnType<typeof readYaml>;
 
 /** Matches line breaks and invalid characters of YAML 1.1, which must be escaped. */
 const ESCAPED = /[\x7f-\x9f\u{2028}\u{2029}\u{feff}]/gu;
@@ -109,7 +99,7 @@ function openQuote(document: Document, end: number): number {
 /** Matches invisible characters except ASCII spaces, line breaks, and the joiners that emojis and scripts need. */
 const INVISIBLE = /(?![ \t\r\n\u{200c}\u{200d}])[\s\p{Cf}\0\u{85}]/u;
 
-export function readYaml(text: string, file: string): YamlFile {
+export function readYaml(text: string, file: string) {
   const lines = new LineCounter();
   // Pretty errors would quote the line, which may contain a secret.
   // A %YAML or tag directive must not turn text into dates, sets or binary data.
@@ -183,10 +173,15 @@ export function readYaml(text: string, file: string): YamlFile {
   }
 
   return {
-    content: document.toJS(),
+    content: document.toJS() as unknown,
+    /** Errors in the YAML syntax, including unsupported syntax. */
     errors: [...found].map(([offset, message]) => ({ ...at(offset), message })),
+    /** Whether an error makes later parts of the file unreliable. */
     isBroken: Number.isFinite(brokenAt),
-    locate: (path, key) => at(nodeAt(path, key)?.range?.[0] ?? 0, key === undefined ? path : [...path, key]),
-    isSure: path => (nodeAt(path)?.range?.[1] ?? 0) <= brokenAt,
+    /** Returns the place of the deepest existing node on `path`, or of its key `key`. */
+    locate: (path: Path, key?: string): FileLocation =>
+      at(nodeAt(path, key)?.range?.[0] ?? 0, key === undefined ? path : [...path, key]),
+    /** Whether the value at a path ends before unreliable parts. */
+    isSure: (path: Path): boolean => (nodeAt(path)?.range?.[1] ?? 0) <= brokenAt,
   };
 }

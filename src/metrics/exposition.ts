@@ -34,13 +34,7 @@ type Fragment = Readonly<Record<Format, readonly string[]>>;
 /** Fragments by family name. Families without samples are missing. */
 type Fragments = ReadonlyMap<string, Fragment>;
 
-interface RenderedSource {
-  readonly source: Source;
-  /** Returns the fragments of the latest complete update. */
-  fragments(): Fragments;
-  /** Renders the source if its revision has changed. Rethrows errors of `onError`; the next call then reads the source again. */
-  update(): Promise<void>;
-}
+type RenderedSource = ReturnType<typeof createRenderedSource>;
 
 type OnError = (source: Source, error: unknown) => void;
 
@@ -76,7 +70,7 @@ async function fragmentsOf(source: Source, turns: Yielder): Promise<Fragments> {
   return fragments;
 }
 
-function createRenderedSource(source: Source, turns: Yielder, onError: OnError): RenderedSource {
+function createRenderedSource(source: Source, turns: Yielder, onError: OnError) {
   let fragments: Fragments = new Map();
   let shown: unknown = Symbol('not read');
   let last = Promise.resolve();
@@ -95,7 +89,9 @@ function createRenderedSource(source: Source, turns: Yielder, onError: OnError):
 
   return {
     source,
+    /** Returns the fragments of the latest complete update. */
     fragments: () => fragments,
+    /** Renders the source if its revision has changed. Rethrows errors of `onError`; the next call then reads the source again. */
     update() {
       // Sequential, so that an older read never replaces a newer one.
       last = last.then(updateNow, updateNow);

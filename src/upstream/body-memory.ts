@@ -7,12 +7,7 @@ interface Holder {
 }
 
 /** Share of one body in a memory. */
-export interface Reservation {
-  /** Reserves more bytes. Waits until they are free; throws the signal's reason if it is aborted first. */
-  add(bytes: number, signal: AbortSignal): Promise<void>;
-  /** Releases all bytes. Must be called exactly once. */
-  release(): void;
-}
+export type Reservation = ReturnType<ReturnType<typeof createBodyMemory>['open']>;
 
 /**
  * Shares `total` bytes among bodies, each of which reserves at most `largest` bytes in any number of steps.
@@ -35,11 +30,12 @@ export function createBodyMemory(total: number, largest: number) {
 
   return {
     used: () => used,
-    open(): Reservation {
+    open() {
       const holder: Holder = { held: 0, retry: undefined };
       holders.add(holder);
       return {
-        async add(bytes, signal) {
+        /** Reserves more bytes. Waits until they are free; throws the signal's reason if it is aborted first. */
+        async add(bytes: number, signal: AbortSignal): Promise<void> {
           signal.throwIfAborted();
           if (take(holder, bytes)) return;
           const { promise, resolve } = Promise.withResolvers<void>();
@@ -52,7 +48,8 @@ export function createBodyMemory(total: number, largest: number) {
             holder.retry = undefined;
           });
         },
-        release() {
+        /** Releases all bytes. Must be called exactly once. */
+        release(): void {
           holders.delete(holder);
           used -= holder.held;
           for (const { retry } of holders) retry?.();

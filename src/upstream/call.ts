@@ -52,12 +52,7 @@ export interface Request {
 }
 
 /** Time limit of a request including retries. It starts with the first attempt, after the wait for the budget. */
-export interface RequestTime {
-  /** Returns the remaining time (ms); the first call starts it. */
-  start(): number;
-  /** Returns the remaining time (ms); undefined before the start. */
-  left(): number | undefined;
-}
+export type RequestTime = ReturnType<typeof createRequestTime>;
 
 export interface CallResult {
   readonly status: number;
@@ -75,13 +70,15 @@ const BACKOFF: Backoff = { first: 250, longest: 5000 };
 /** Minimum share of the timeout that must remain for a retry. With less, the retry would only replace the error with a timeout. */
 const MIN_SHARE = 0.1;
 
-function createRequestTime(clock: Pick<Clock, 'monotonic'>, timeout: number): RequestTime {
+function createRequestTime(clock: Pick<Clock, 'monotonic'>, timeout: number) {
   let end: number | undefined;
   return {
-    start() {
+    /** Returns the remaining time (ms); the first call starts it. */
+    start(): number {
       end ??= clock.monotonic() + timeout;
       return end - clock.monotonic();
     },
+    /** Returns the remaining time (ms); undefined before the start. */
     left: () => (end === undefined ? undefined : end - clock.monotonic()),
   };
 }
