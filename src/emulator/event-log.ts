@@ -39,33 +39,25 @@ export function lateBy(
 }
 
 /** The log as the API lists it: events may be delayed, unordered or duplicated. Times in ms since the Unix epoch. */
-export class LogView {
-  readonly #seed: number;
-  readonly #dialect: Dialect;
-  /** Returns the time up to which events may be listed. Individual events may be delayed further. Never decreases. */
-  readonly until: (now: number) => number;
+export type LogView = ReturnType<typeof createLogView>;
 
-  constructor(seed: number, dialect: Dialect, until: (now: number) => number) {
-    this.#seed = seed;
-    this.#dialect = dialect;
-    this.until = until;
-  }
-
+/** `until`: returns the time up to which events may be listed. Individual events may be delayed further. Never decreases. */
+export const createLogView = (seed: number, dialect: Dialect, until: (now: number) => number) => ({
+  until,
   /** Returns a predicate that matches events up to `until(now)` that are not listed; undefined if all are listed. */
   unlisted(now: number): EventTest | undefined {
-    const { logLateShare, logLateMs } = this.#dialect;
+    const { logLateShare, logLateMs } = dialect;
     if (logLateShare === 0 || logLateMs === 0) return undefined;
-    const until = this.until(now);
+    const last = until(now);
     // Fast path: most events are older than any delay.
     return (event, time) =>
-      time + logLateMs > until && time + lateBy(this.#seed, event, time, { logLateShare, logLateMs }) > until;
-  }
-
+      time + logLateMs > last && time + lateBy(seed, event, time, { logLateShare, logLateMs }) > last;
+  },
   /** Returns a function that returns how often an event is listed; undefined if every event is listed once. */
   get copies(): ((event: LoggedEvent, time: number) => number) | undefined {
-    const { logDuplicates } = this.#dialect;
+    const { logDuplicates } = dialect;
     if (logDuplicates === 0) return undefined;
     return ({ message, state }, time) =>
-      fractionOf(this.#seed, `twice ${message.messageId} ${state} ${time}`) < logDuplicates ? 2 : 1;
-  }
-}
+      fractionOf(seed, `twice ${message.messageId} ${state} ${time}`) < logDuplicates ? 2 : 1;
+  },
+});

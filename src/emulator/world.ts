@@ -1,7 +1,7 @@
 import type { EmulatedClock } from './clock.ts';
 import { CALLERS, type Destination, destinations } from './destinations.ts';
 import { type Dialect, dialectWith } from './dialect.ts';
-import { EventLog, LogView } from './event-log.ts';
+import { createLogView, EventLog } from './event-log.ts';
 import { type FailedMessage, sharedDeadLetter } from './message.ts';
 import { createRandom } from './random.ts';
 import { runsBetween } from './runs.ts';
@@ -50,7 +50,7 @@ export function createWorld(options: WorldOptions) {
   const { dialect = dialectWith({}) } = options;
   const dlq = new RowTimeline<FailedMessage>();
   const log = new EventLog();
-  const logView = new LogView(seed, dialect, time => now + (scenario.listedUntil?.(time - now) ?? time - now));
+  const logView = createLogView(seed, dialect, time => now + (scenario.listedUntil?.(time - now) ?? time - now));
   const expire = (time: number) => {
     log.dropEarliest(time - LOG_RETENTION_MS, maxEvents);
     dlq.dropEarliest(time - DLQ_RETENTION_MS, MAX_DEAD_LETTERS + dlqEntries);
