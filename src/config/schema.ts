@@ -54,7 +54,7 @@ export const ConfigInput = z.strictObject({
   staleness: stalenessOptions.prefault({}).describe('When outdated data is marked as stale, and when it is withdrawn.'),
   tracing: tracingOptions
     .prefault({})
-    .describe('OpenTelemetry traces of the agent, and spans of messages: see docs/opentelemetry.md#traces.'),
+    .describe('OpenTelemetry traces of the agent, and spans of messages: see docs/integrations.md#traces.'),
   alerts: alertsOptions.prefault({}).describe('Alerts that the agent evaluates and sends: see docs/alerts.md.'),
   heartbeat: heartbeatOptions
     .nullable()

@@ -35,7 +35,7 @@ export const tracingOptions = z.strictObject({
   enabled: z
     .boolean()
     .default(false)
-    .describe('Whether a trace of each sampled round is exported: see docs/opentelemetry.md#traces.'),
+    .describe('Whether a trace of each sampled round is exported: see docs/integrations.md#traces.'),
   endpoint: httpUrl
     .refine(url => doubledPath(url) === undefined, { error: ({ input }) => doubledPath(String(input)) })
     .default('http://localhost:4318')

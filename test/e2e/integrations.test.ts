@@ -12,7 +12,7 @@ import { makeAuthority, makeCertificate } from '../support/openssl.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
 const [recipe = '', manyAccounts = ''] = [
-  ...readFileSync('docs/opentelemetry.md', 'utf8').matchAll(/^```yaml\n(.*?)^```$/gms),
+  ...readFileSync('docs/integrations.md', 'utf8').matchAll(/^```yaml\n(.*?)^```$/gms),
 ].map(([, yaml = '']) => yaml);
 
 const ids = z.array(z.string()).min(1);
