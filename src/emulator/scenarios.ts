@@ -137,7 +137,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   'limit-overwritten': {
     description:
-      'the flow-control key llm is pinned to a parallelism of 4; for 20 of every 60 minutes a deployment overwrites it with 40',
+      'the flow-control key llm is pinned to a parallelism of 4; ten minutes after the start and every hour after that, the pin is removed and the parallelism is 40, both for 20 minutes',
     ...HEALTHY,
     dialect: { flowControlFields: 'all' },
     limits(key, elapsedMs) {
