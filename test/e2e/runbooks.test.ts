@@ -76,11 +76,12 @@ describe('PromQL in runbooks', () => {
   });
 });
 
-describe('commands in runbooks', () => {
+describe('commands and pages in runbooks', () => {
   const folder = mkdtempSync(join(tmpdir(), 'delivery-watch-runbooks-'));
   let emulator: Emulator;
   let receiver: HttpService;
   let agent: CliProcess;
+  let agentUrl: string;
   /** Values that replace the placeholders in commands, by placeholder. */
   let values: Readonly<Record<string, string>>;
   let env: Readonly<Record<string, string>>;
@@ -90,6 +91,7 @@ describe('commands in runbooks', () => {
     receiver = await startHttpService((_request, response) => void response.end());
     const messageId = 'msg_runbooks';
     emulator.state.addDlqEntry({ messageId });
+    emulator.state.addDlqEntry({ queueName: 'emails' });
     emulator.state.queues.open('emails', { parallelism: 1 });
     const dlqId = emulator.state.addFailedRun({ workflowUrl: 'https://stuck.example.com/run' });
     const config = join(folder, 'config.yaml');
@@ -121,18 +123,18 @@ describe('commands in runbooks', () => {
     chmodSync(bin, 0o755);
     env = { PATH: [folder, process.env.PATH].join(delimiter), TOKEN: emulator.token, PASSWORD: 'p' };
     agent = startCli(['serve', '--config', config], env);
-    const url = await agent.listensAt();
+    agentUrl = await agent.listensAt();
     values = {
       FILE: config,
       DLQ_ID: dlqId,
       MESSAGE_ID: messageId,
       NAME: 'production',
+      SCHEDULE_ID: 'scd_1',
       QUEUE: 'emails',
-      SCHEDULE: 'scd_1',
       BREAKER: 'errors',
       $DELIVERY_TOKEN: emulator.token,
       $BASE_URL: emulator.url,
-      'HOST:10922': new URL(url).host,
+      'HOST:10922': new URL(agentUrl).host,
       '…': 'a test',
     };
     await eventually(async () => {
@@ -149,18 +151,44 @@ describe('commands in runbooks', () => {
     rmSync(folder, { recursive: true });
   });
 
-  const hasCurl = requireProgram('curl');
-  const commands = ofKind('shell').filter(command => hasCurl || !command.startsWith('curl '));
-  it.each(commands)('a command in runbooks works: %s', async written => {
+  it.each(ofKind('page'))('a page in runbooks exists: %s', async written => {
+    const { status } = await fetch(new URL(written.replace('NAME', 'production'), agentUrl));
+    expect(status).toBe(200);
+  });
+
+  /** Runs a command from a runbook in a shell, with values instead of placeholders. */
+  async function runWritten(written: string) {
     const command = Object.entries(values).reduce((text, [name, value]) => text.replaceAll(name, value), written);
     // Remaining words in capitals are placeholders without a value.
-    expect(command.replaceAll(folder, '').match(/\b[A-Z]{3,}(_[A-Z]+)*\b/g)).toBeNull();
+    expect(command.replaceAll(folder, '').match(/\b(?!POST\b)[A-Z]{3,}(_[A-Z]+)*\b/g)).toBeNull();
     // The brake and journal commands need only the store, so operators can run them without a token.
     const needsToken = !/auto-cancel (pause|resume|reset-breaker|journal)/.test(command);
     const { PATH = '', ...secrets } = env;
-    const { code, stdout, stderr } = await run('sh', ['-c', command], { PATH, ...(needsToken ? secrets : {}) });
+    return run('sh', ['-c', command], { PATH, ...(needsToken ? secrets : {}) });
+  }
+
+  const hasCurl = requireProgram('curl');
+  const commands = ofKind('shell').filter(command => hasCurl || !command.includes('curl '));
+  it.each(commands)('a command in runbooks works: %s', async written => {
+    const { code, stdout, stderr } = await runWritten(written);
     expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
-    // The emulator has no events, schedules and runs that match.
-    if (!/ list (events --(state|queue|schedule)|schedules|runs) /.test(command)) expect(stdout).not.toBe('');
+    // The emulator has no flow-control keys, events, schedules and runs, and no dead letters that are a day old.
+    if (!/ list (keys|events|schedules|runs) | --until /.test(written)) expect(stdout).not.toBe('');
   });
+
+  it.skipIf(!hasCurl)(
+    'the command that retries dead letters in batches retries those of the queue and no others',
+    async () => {
+      const written = commands.find(command => command.includes('/v2/dlq/retry')) ?? '';
+      for (let count = 0; count < 60; count += 1) emulator.state.addDlqEntry({ queueName: 'emails' });
+      const list = 'delivery-watch list dlq --config FILE --all --ids';
+      const others = (await runWritten(list)).stdout.split('\n').length;
+      expect(await runWritten(written)).toMatchObject({ code: 0 });
+      expect(await runWritten(`${list} --queue QUEUE`)).toMatchObject({ stdout: '' });
+      expect((await runWritten(list)).stdout.split('\n')).toHaveLength(others - 60);
+      // The service would retry all dead letters if a request had no ids.
+      expect(await runWritten(written)).toMatchObject({ code: 0, stdout: '' });
+      expect((await runWritten(list)).stdout.split('\n')).toHaveLength(others - 60);
+    },
+  );
 });

@@ -4,6 +4,9 @@ import { basename, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { alerts, allGroups } from '../../mixin/rules.ts';
 import { BUILTIN_ALERTS, BUILTIN_KINDS } from '../../src/rules/checks/alerts.ts';
+import { accountPage } from '../../src/status/page/account.ts';
+import { context } from '../status/page/context.ts';
+import { account } from '../status/page/fixtures/complete-account.ts';
 import { newFolder } from '../support/folder.ts';
 import { knownFamilies, knownSeries } from './known-series.ts';
 import { interpolate, parsePromql } from './parse-promql.ts';
@@ -127,7 +130,10 @@ describe('the PromQL examples in docs/dashboards.md', () => {
 });
 
 describe('runbooks', () => {
-  const titles = new Set(dashboards.flatMap(([, dashboard]) => panelsOf(dashboard).map(({ title }) => title)));
+  /** Texts between tags on the account's page: headings of sections, tables, columns, tiles and charts. */
+  const onPage = new Set(
+    Array.from(accountPage(account, context).text.matchAll(/>([^<]+)</g), ([, text = '']) => text),
+  );
 
   const files = globSync('docs/runbooks/*.md').map(file => basename(file, '.md'));
 
@@ -143,17 +149,18 @@ describe('runbooks', () => {
   });
 
   it.each(files)(
-    'the runbook %s begins with what to do and the impact, has valid links, and names only existing metrics and panels',
+    'the runbook %s begins with what to do and the impact, has valid links, and names only existing metrics and parts of the page',
     name => {
       const text = readFileSync(`docs/runbooks/${name}.md`, 'utf8');
       expect(text).toMatch(new RegExp(`^# ${name}\n\nDo: .*[:;].*\\.\n\nImpact: .*\\.\n\n## `));
       const sections = [...text.matchAll(/^## (.*)\n\n([\s\S]*?)(?=\n## |$(?![\s\S]))/gm)];
-      expect(sections.map(([, title]) => title)).toEqual(['What to check', 'What it means']);
+      const more = name === 'DeliveryDlqGrowing' ? ['Retry in batches'] : [];
+      expect(sections.map(([, title]) => title)).toEqual(['What to check', ...more, 'What it means']);
       for (const [, title, body = ''] of sections) expect(body.trim().length, title).toBeGreaterThan(60);
       const named = text.match(/\bdelivery_[a-z_]+/g) ?? [];
       expect(named.filter(each => !knownSeries.has(each) && !knownFamilies.has(each))).toEqual([]);
-      const panels = [...text.matchAll(/(?<!\*)\*([A-Z][^*\n]+)\*(?!\*)/g)].map(([, title]) => title);
-      expect(panels.filter((title = '') => !titles.has(title))).toEqual([]);
+      const parts = [...text.matchAll(/(?<!\*)\*([A-Z][^*\n]+)\*(?!\*)/g)].map(([, title]) => title);
+      expect(parts.filter((title = '') => !onPage.has(title))).toEqual([]);
       for (const [, link = ''] of text.matchAll(/\]\(([^)#]+)/g))
         expect(existsSync(`docs/runbooks/${link}`), link).toBe(true);
     },

@@ -13,7 +13,7 @@ export interface Code {
   readonly runbook: string;
   /** One line of code. */
   readonly text: string;
-  readonly kind: 'shell' | 'promql' | 'word' | 'unknown';
+  readonly kind: 'shell' | 'promql' | 'page' | 'word' | 'unknown';
 }
 
 const COMMANDS = ['plan', 'rotate-token'];
@@ -41,9 +41,8 @@ const WORDS: ReadonlySet<string> = new Set([
   ...CHECK_SEVERITIES,
   ...[...LABEL_VALUES.values()].flatMap(labels => Object.values(labels).flatMap(values => values ?? [])),
   ...[...knownSeries.values()].flat(),
-  // The scrape job, the status page, and a reason for failed rounds.
+  // The scrape job, and a reason for failed rounds.
   'delivery-watch',
-  '/',
   'store',
   // Lists of the service, and required fields and states of their rows.
   '/v2/events',
@@ -53,8 +52,13 @@ const WORDS: ReadonlySet<string> = new Set([
   'state',
   'time',
   'flowControlKey',
-  'DELIVERED',
-  'ERROR',
+  'toDate',
+  // Parts of the command that retries dead letters.
+  'DELIVERY_TOKEN',
+  'BASE_URL',
+  '-r',
+  '-X DELETE',
+  '/v2/dlq?',
 ]);
 
 /** Whether the text is a configuration key below any section, optionally with a value. */
@@ -66,6 +70,7 @@ function isSetting(text: string): boolean {
 /** Returns the kind of inline code. Code blocks state their language instead. */
 export function kindOf(text: string): Code['kind'] {
   if (/^(delivery-watch|curl) /.test(text)) return 'shell';
+  if (/^\/(accounts\/NAME|auto-cancel)?$/.test(text)) return 'page';
   if (/[([{]/.test(text) || /^(delivery_|up$)/.test(text)) return 'promql';
   return WORDS.has(text) || isSetting(text) || (text.includes('/') && existsSync(text)) ? 'word' : 'unknown';
 }

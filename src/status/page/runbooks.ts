@@ -23,7 +23,7 @@ function inline(text: string): Html[] {
     if (/^\*[^*]+\*$/.test(part)) return html`<em>${part.slice(1, -1)}</em>`;
     const [, word, target = ''] = /^\[([^\]]+)\]\(([^)]+)\)$/.exec(part) ?? [];
     if (word === undefined) return html`${part}`;
-    const [, runbook] = /^(\w+)\.md$/.exec(target) ?? [];
+    const [, runbook] = /^(\w+)\.md(?:#.*)?$/.exec(target) ?? [];
     return runbook === undefined ? html`${word}` : html`<a href="${runbook}">${word}</a>`;
   });
 }

@@ -133,7 +133,8 @@ describe('page routes', () => {
     const { text } = await get('/runbooks/DeliveryTokenRejected');
     expect(text).toContain('<li>Is it the token of this region? Each region has its own.</li>');
     expect(text).toContain('<code>rotate-token</code> again to finish it: access.md.</li>');
-    expect((await get('/runbooks/DeliveryDlqGrowing')).text).toContain('<em>Dead letters by host</em> and <em>');
+    expect((await get('/runbooks/DeliveryDeadLetters')).text).toContain('<a href="DeliveryDlqGrowing">in batches</a>');
+    expect((await get('/runbooks/DeliveryDlqGrowing')).text).toContain('<em>By host</em> and <em>');
     for (const name of ['..%2fmetrics', 'Nothing', '']) {
       expect((await get(`/runbooks/${name}`)).status, name).toBe(404);
     }
