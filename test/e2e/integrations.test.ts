@@ -4,6 +4,9 @@ import { hashSync } from 'bcryptjs';
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
 import { z } from 'zod';
+import { parseConfig } from '../../src/config/load.ts';
+import { knownSeries } from '../mixin/known-series.ts';
+import { parsePromql } from '../mixin/parse-promql.ts';
 import { createAgent } from '../support/agent.ts';
 import { afterThisTest } from '../support/client.ts';
 import { eventually } from '../support/eventually.ts';
@@ -11,9 +14,10 @@ import { newFolder } from '../support/folder.ts';
 import { makeAuthority, makeCertificate } from '../support/openssl.ts';
 import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
-const [recipe = '', manyAccounts = ''] = [
-  ...readFileSync('docs/integrations.md', 'utf8').matchAll(/^```yaml\n(.*?)^```$/gms),
-].map(([, yaml = '']) => yaml);
+const document = readFileSync('docs/integrations.md', 'utf8');
+const blocksOf = (language: string) =>
+  [...document.matchAll(/^```(\w+)\n(.*?)^```$/gms)].flatMap(([, of, text = '']) => (of === language ? [text] : []));
+const [recipe = '', manyAccounts = '', datadog = '', keda = '', canary = '', tracing = ''] = blocksOf('yaml');
 
 const ids = z.array(z.string()).min(1);
 
@@ -46,6 +50,60 @@ const Collector = z
     'a pipeline refers to a component that is not configured',
   );
 
+/**
+ * The keys that the recipe for the Datadog Agent may use. Source: openmetrics/datadog_checks/openmetrics/config_models/instance.py
+ * of DataDog/integrations-core.
+ */
+const DatadogCheck = z.strictObject({
+  init_config: z.strictObject({}),
+  instances: z.array(
+    z.strictObject({
+      openmetrics_endpoint: z.url(),
+      namespace: z.string().regex(/^\w*$/),
+      metrics: z.array(z.string()).min(1),
+      tls_ca_cert: z.string(),
+      username: z.string(),
+      password: z.string(),
+    }),
+  ),
+});
+
+/**
+ * The keys that the recipe for KEDA may use. Sources: config/crd/bases/keda.sh_scaledobjects.yaml and
+ * pkg/scalers/prometheus_scaler.go of kedacore/keda.
+ */
+const ScaledObject = z.strictObject({
+  apiVersion: z.literal('keda.sh/v1alpha1'),
+  kind: z.literal('ScaledObject'),
+  metadata: z.strictObject({ name: z.string() }),
+  spec: z.strictObject({
+    scaleTargetRef: z.strictObject({ name: z.string() }),
+    minReplicaCount: z.int(),
+    maxReplicaCount: z.int(),
+    fallback: z.strictObject({ failureThreshold: z.int(), replicas: z.int() }),
+    triggers: z.tuple([
+      z.strictObject({
+        type: z.literal('prometheus'),
+        metadata: z.strictObject({
+          serverAddress: z.url(),
+          query: z.string(),
+          threshold: z.string(),
+          ignoreNullValues: z.string(),
+        }),
+      }),
+    ]),
+  }),
+});
+
+/**
+ * The names that the recipe for Alloy may use. Source: docs/sources/reference/components/prometheus/prometheus.scrape.md and
+ * prometheus.remote_write.md of grafana/alloy, and the shared pages on tls_config and basic_auth.
+ */
+const ALLOY_NAMES = new Set([
+  ...['targets', 'job_name', 'scrape_interval', 'scheme', 'forward_to', 'tls_config', 'basic_auth'],
+  ...['ca_file', 'username', 'password_file', 'endpoint', 'url'],
+]);
+
 /** Replaces environment variables, and `$$` by `$`, as the Collector does. Throws an Error for any other `$`. */
 function expanded(yaml: string): string {
   return yaml.replaceAll(/\$(\$|\{env:\w+\})?/g, (text, what?: string) => {
@@ -57,6 +115,42 @@ function expanded(yaml: string): string {
 it('the recipe for the OpenTelemetry Collector uses documented keys, and its pipeline refers to configured components', () => {
   expect(Collector.safeParse(parse(expanded(recipe))).error).toBeUndefined();
   expect(() => expanded('replacement: $1')).toThrow('requires $$');
+});
+
+it('the recipe for the Datadog Agent uses documented keys and existing metrics, counters without the suffix', () => {
+  const { instances } = DatadogCheck.parse(parse(datadog));
+  for (const name of instances.flatMap(({ metrics }) => metrics)) {
+    expect(name).not.toMatch(/_total$/);
+    expect(knownSeries.has(name) || knownSeries.has(`${name}_total`), name).toBe(true);
+  }
+});
+
+it('the recipe for KEDA is a ScaledObject, and its query selects an existing metric by existing labels', () => {
+  const { query } = ScaledObject.parse(parse(keda)).spec.triggers[0].metadata;
+  const { faults, selectors } = parsePromql(query);
+  expect(faults).toEqual([]);
+  expect(selectors).toHaveLength(1);
+  for (const { name, matchers } of selectors) {
+    expect(knownSeries.get(name)).toEqual(expect.arrayContaining(Object.keys(matchers)));
+  }
+});
+
+it('the recipe for Grafana Alloy uses documented names, and forwards to the component that it defines', () => {
+  const [text = ''] = blocksOf('alloy');
+  const names = Array.from(text.matchAll(/^ +(\w+) +[={]/gm), ([, name = '']) => name);
+  expect(names.length).toBeGreaterThan(10);
+  expect(names.filter(name => !ALLOY_NAMES.has(name))).toEqual([]);
+  const [, type, label] = /^(prometheus\.remote_write) "(\w+)"/m.exec(text) ?? [];
+  expect(text).toContain(`forward_to = [${type}.${label}.receiver]`);
+});
+
+it.each([
+  ['the canary', canary],
+  ['traces', tracing],
+])('the configuration for %s is valid', (_what, yaml) => {
+  const accounts = [{ name: 'production', baseUrl: 'http://127.0.0.1:1', token: { env: 'DELIVERY_TOKEN' } }];
+  const text = JSON.stringify({ accounts, ...parse(yaml) });
+  expect(() => parseConfig(text, 'config.yaml', { DELIVERY_TOKEN: 'x', OTLP_AUTHORIZATION: 'x' })).not.toThrow();
 });
 
 it.skipIf(!requireProgram('openssl') || !requireProgram('prometheus'))(
