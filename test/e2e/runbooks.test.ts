@@ -162,8 +162,8 @@ describe('commands and pages in runbooks', () => {
     const command = Object.entries(values).reduce((text, [name, value]) => text.replaceAll(name, value), written);
     // Remaining words in capitals are placeholders without a value.
     expect(command.replaceAll(folder, '').match(/\b(?!POST\b)[A-Z]{3,}(_[A-Z]+)*\b/g)).toBeNull();
-    // The brake and journal commands need only the store, so operators can run them without a token.
-    const needsToken = !/auto-cancel (pause|resume|reset-breaker|journal)/.test(command);
+    // Operators can run these commands without a token: they need only the store or the agent.
+    const needsToken = !/auto-cancel (pause|resume|reset-breaker|journal|explain)/.test(command);
     const { PATH = '', ...secrets } = env;
     return run('sh', ['-c', command], { PATH, ...(needsToken ? secrets : {}) });
   }
