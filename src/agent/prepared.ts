@@ -17,7 +17,14 @@ export interface DesiredAccount {
 
 /** Hashes the settings that affect polling. A setting that is not excluded here reopens the account when it changes. */
 function identityOfReading(settings: AccountSettings, config: Config, env: AgentBase['env']): string {
-  const { actionToken: _token, management: login, labels: _labels, limits: _limits, ...reading } = settings;
+  const {
+    actionToken: _token,
+    management: login,
+    labels: _labels,
+    plan: _plan,
+    limits: _limits,
+    ...reading
+  } = settings;
   const { name, retention, objectives } = reading;
   const { rotateToken: _path, ...paths } = reading.paths;
   const management = paths.account === null ? null : login;

@@ -2,24 +2,23 @@ import { Command } from 'commander';
 import type { Account } from '../agent/account.ts';
 import type { PartsDeps } from '../agent/base.ts';
 import type { LoadedConfig } from '../config/load.ts';
-import type { AccountSettings } from '../config/schema.ts';
+import type { AccountSettings, Config } from '../config/schema.ts';
 import { withClosing } from '../kit/closing.ts';
-import { formatDuration } from '../kit/duration.ts';
+import { DAY, formatDuration } from '../kit/duration.ts';
 import { percent, printable } from '../kit/text.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
-import { MEAN_INTERVAL } from '../scheduler/loop.ts';
+import { JITTER, MEAN_INTERVAL } from '../scheduler/loop.ts';
 import { maxForReading } from '../upstream/options.ts';
 import { configOption } from './config-option.ts';
+import { needsOf, publicPlans } from './public-plans.ts';
 import { loadAccounts, openInMemory, realDeps } from './read-alone.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
-const DAY = 86_400_000;
-
 /** Measures one round: its requests, bytes and duration within the budget. */
 async function measure(
   account: Account,
-  { collector, round, every, leastRequests, perDay, run, retry }: Account['rounds'][number],
+  { collector, round, every, leastRequests, why, perDay, run, retry }: Account['rounds'][number],
   { clock }: PartsDeps,
   signal: AbortSignal,
 ) {
@@ -38,6 +37,7 @@ async function measure(
     round,
     every,
     requests,
+    why,
     bytes,
     seconds: (clock.monotonic() - start) / 1000,
     requestsPerDay: day.requests,
@@ -70,7 +70,13 @@ async function learn(account: Account, signal: AbortSignal): Promise<string | un
   return undefined;
 }
 
-async function planAccount(account: Account, settings: AccountSettings, deps: PartsDeps, signal: AbortSignal) {
+async function planAccount(
+  account: Account,
+  settings: AccountSettings,
+  config: Config,
+  deps: PartsDeps,
+  signal: AbortSignal,
+) {
   const { budget } = settings;
   const refused = await learn(account, signal);
   const rounds: Awaited<ReturnType<typeof measure>>[] = [];
@@ -86,6 +92,7 @@ async function planAccount(account: Account, settings: AccountSettings, deps: Pa
     allowedPerDay: Math.min(maxForReading(budget), (budget.requestsPerSecond * DAY) / 1000),
     /** Requests per day that the account's plan allows, if known. */
     planPerDay: account.limits().requests_per_day,
+    needs: needsOf(settings, config, account.shown()),
     series: seriesOf(account, settings),
     failures:
       refused === undefined
@@ -100,7 +107,7 @@ export function planCosts(loaded: LoadedConfig, deps: PartsDeps, signal: AbortSi
     const accounts = await openInMemory(loaded, deps, closing);
     return Promise.all(
       accounts.map((account, index) =>
-        planAccount(account, loaded.config.accounts[index] as AccountSettings, deps, signal),
+        planAccount(account, loaded.config.accounts[index] as AccountSettings, loaded.config, deps, signal),
       ),
     );
   });
@@ -120,7 +127,7 @@ function share(perDay: number, most: number, whose: string, over: string): strin
 }
 
 function toText(plan: AccountPlan): string {
-  const { account, rounds, allowedPerDay, planPerDay, series, failures } = plan;
+  const { account, rounds, allowedPerDay, planPerDay, needs, series, failures } = plan;
   const asking = rounds.filter(({ requests }) => requests > 0);
   if (asking.length === 0) return printable(`${account}: not measured: ${failures.join('; ')}`);
   const rows = asking.map(({ collector, round, every, requests, seconds, requestsPerDay, bytesPerDay }) => [
@@ -139,9 +146,12 @@ function toText(plan: AccountPlan): string {
   return [
     `${account}: ${whole(series)} series`,
     toTable(['round', ...columns], rows, columns),
+    `Rounds start up to ${percent(JITTER)} early, at random. A round may send several calls:`,
+    ...asking.flatMap(({ collector, round, why }) => (why === undefined ? [] : [`  ${collector} ${round}: ${why}`])),
+    publicPlans(needs, perDay),
     share(perDay, allowedPerDay, 'the budget allows', 'rounds will wait, and data will be older than configured'),
     ...(planPerDay === undefined
-      ? ['limits.requestsPerDay is not set: nothing to compare with the account’s plan']
+      ? []
       : [share(perDay, planPerDay, 'the account’s plan allows for everything', 'reading alone takes more')]),
     ...failures.map(failure => printable(`not measured: ${failure}`)),
   ].join('\n');

@@ -14,6 +14,8 @@ export interface Cadence {
   readonly every: number;
   /** Number of requests per round when there is no new data. */
   readonly requests: number;
+  /** Explains, for `plan`, why a round may send several requests. */
+  readonly why?: string;
   readonly priority: Priority;
   /** Number of missed intervals after which the data is stale, if lower than `staleness.markAfter`. */
   readonly markAfter?: number;

@@ -36,6 +36,7 @@ export interface AccountRound {
   readonly round: string;
   readonly every: number;
   readonly leastRequests: number;
+  readonly why: Cadence['why'];
   readonly perDay: Cadence['perDay'];
   /** Never throws. */
   run(signal: AbortSignal): Promise<void>;
@@ -111,11 +112,12 @@ async function openCollector<Facts, Memory, Walk>(
   });
   return {
     state,
-    rounds: Object.entries(rounds).map(([round, { every, requests, perDay }]) => ({
+    rounds: Object.entries(rounds).map(([round, { every, requests, why, perDay }]) => ({
       collector: name,
       round,
       every,
       leastRequests: requests,
+      why,
       perDay,
       run: signal => run(round, signal),
       retry: () => state.retry(round),

@@ -1,9 +1,9 @@
 import { actingRules, minimumSpan } from '../auto-cancel/options.ts';
 import { enabledRounds, isOptional } from '../collectors/index.ts';
 import { isSamePort, parseListen } from '../http/options.ts';
-import { formatDuration } from '../kit/duration.ts';
+import { DAY, formatDuration } from '../kit/duration.ts';
 import { isLoopback } from '../kit/http-url.ts';
-import { maxForReading } from '../upstream/options.ts';
+import { limitKey, maxForReading, PUBLIC_PLANS, PUBLIC_PLANS_AS_OF } from '../upstream/options.ts';
 import { pausingNames } from './alerts.ts';
 import { checkNames, type Path, type Reporter } from './errors.ts';
 import type { AccountSettings, Config } from './schema.ts';
@@ -104,8 +104,6 @@ function checkBaseUrls({ baseUrl, regionalBaseUrl, management }: AccountSettings
   }
 }
 
-const DAY = 86_400_000;
-
 /** Time for which an unfinished message is tracked after its due time (ms). */
 const TRACKED = 14 * DAY;
 
@@ -177,6 +175,29 @@ function checkPlan({ name, budget, limits, ...account }: AccountSettings, path: 
   }
 }
 
+/** Compares an account with the published limits of the plan that it names. */
+function checkPublicPlan({ plan, limits, retention, collect }: AccountSettings, path: Path, report: Reporter): void {
+  if (plan === null) return;
+  const published = PUBLIC_PLANS[plan];
+  const differs = (key: readonly string[], given: number | string, value: number | string) =>
+    report.warn([...path, ...key], `is ${given}, but the plan ${plan} had ${value} on ${PUBLIC_PLANS_AS_OF}`);
+  for (const [limit, value] of Object.entries(published.limits)) {
+    const given = limits[limit as keyof typeof limits];
+    if (given !== undefined && given !== value) differs(['limits', limitKey(limit)], given, value);
+  }
+  for (const key of ['dlq', 'events'] as const) {
+    const [given, value] = [retention[key], published.retention[key]];
+    if (given !== null && given !== value) differs(['retention', key], formatDuration(given), formatDuration(value));
+  }
+  const perDay = published.limits.requests_per_day;
+  const least = Math.ceil(minRequestsPerDay({ collect }));
+  if (perDay === undefined || least <= perDay) return;
+  report.warn(
+    [...path, 'plan'],
+    `is ${plan}, which had ${perDay} messages a day on ${PUBLIC_PLANS_AS_OF}, but reading takes at least ${least} calls a day: too many if the service counts calls as messages`,
+  );
+}
+
 /** Reports settings that contradict each other, and warns of combinations that are probably mistakes. */
 export function checkSettings(config: Config, now: number, report: Reporter): void {
   const { listen, public: isPublic, webConfigFile, probesListen, replicaUrl } = config.server;
@@ -203,6 +224,7 @@ export function checkSettings(config: Config, now: number, report: Reporter): vo
     const warning = overBudget(account);
     if (warning) report.warn(['accounts', index, 'budget', 'requestsPerDay'], warning);
     checkPlan(account, ['accounts', index], report);
+    checkPublicPlan(account, ['accounts', index], report);
     checkBaseUrls(account, ['accounts', index], report);
   }
   checkObjectives(config, report);

@@ -1,8 +1,9 @@
 import { z } from 'zod';
 
 export const MINUTE = 60_000;
+export const DAY = 86_400_000;
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: MINUTE, h: 3_600_000, d: 86_400_000 };
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: MINUTE, h: 3_600_000, d: DAY };
 const ALLOWED = 'a duration: a whole number and one of ms, s, m, h, d, such as 500ms, 15s or 4h';
 
 /** Parses a duration such as `15s` to milliseconds. */

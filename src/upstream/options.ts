@@ -6,6 +6,9 @@ import { EntryName, intOption } from '../kit/option.ts';
 import { type Env, Secret, secret } from '../kit/secret.ts';
 import { LABEL_NAME, percent } from '../kit/text.ts';
 import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits } from '../model/account.ts';
+import { PLAN_NAMES } from './public-plans.ts';
+
+export { PUBLIC_PLANS, PUBLIC_PLANS_AS_OF } from './public-plans.ts';
 
 const REGION = '{region}';
 
@@ -167,10 +170,11 @@ const retentionOptions = z.strictObject({
     .describe('Retention of the event log. `idleFor` of auto-cancel rules must be shorter.'),
 });
 
-/** Account limits by configuration key. Each key is the limit's label value in camel case. */
-const LIMITS: ReadonlyMap<string, AccountLimit> = new Map(
-  ACCOUNT_LIMITS.map(limit => [limit.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase()), limit]),
-);
+/** Returns the configuration key of a limit: its label value in camel case. */
+export const limitKey = (limit: string) => limit.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
+
+/** Account limits by configuration key. */
+const LIMITS: ReadonlyMap<string, AccountLimit> = new Map(ACCOUNT_LIMITS.map(limit => [limitKey(limit), limit]));
 
 const limitsOptions = z
   .partialRecord(z.enum([...LIMITS.keys()]), z.number().nonnegative())
@@ -229,6 +233,13 @@ export const accountOptions = z
     labels: labelsOptions
       .default({})
       .describe('Extra labels on `delivery_account_info`, such as `{ team: payments }`, to join with in PromQL.'),
+    plan: z
+      .enum(PLAN_NAMES, { error: `must be one of ${PLAN_NAMES.join(', ')}` })
+      .nullable()
+      .default(null)
+      .describe(
+        'Public plan of the account, with which `check-config` compares `limits`, `retention` and the calls a day.',
+      ),
     retention: retentionOptions.prefault({}),
     limits: limitsOptions
       .prefault({})

@@ -185,6 +185,7 @@ const UNREAD: readonly (readonly [key: string, account: object, more?: object])[
   ['management', { management: { baseUrl: 'http://m.invalid', username: 'u', password: 'p' } }],
   ['labels', { labels: { team: 'x' } }],
   ['limits', { limits: { dlqSize: 10 } }],
+  ['plan', { plan: 'free' }],
   ['retention', { retention: { events: '3d' } }],
   ['paths', { paths: { rotateToken: '/rotate' } }],
   ['objectives', { objectives: { window: '7d' } }],

@@ -126,9 +126,16 @@ export const dlq = defineKind({
 
 function cadences({ every, filters }: DlqOptions, walkEvery: number): Rounds {
   return {
-    ...(every < walkEvery && { new: { every, requests: 1, priority: 'dlq' } }),
-    // One request each for the queue, failed workflow runs and every filter.
-    full: { every: walkEvery, requests: 2 + filters.length, markAfter: 2, priority: 'background' },
+    ...(every < walkEvery && {
+      new: { every, requests: 1, why: 'reads each filter, too, if there are new entries', priority: 'dlq' },
+    }),
+    full: {
+      every: walkEvery,
+      requests: 2 + filters.length,
+      why: 'reads pages of 100 of the queue, of failed workflow runs and of each filter; until `fromDateMeans: auto` is settled, one more call is a probe',
+      markAfter: 2,
+      priority: 'background',
+    },
   };
 }
 

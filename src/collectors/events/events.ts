@@ -66,11 +66,17 @@ export const events = defineKind({
     tail: {
       every,
       requests: 1,
+      why: 'reads pages of 1,000 events; while the log is busy, one more call a minute reads its events again',
       priority: 'events',
       perDay: (one, rounds) => readingPerDay(one, rounds, { overlap, lateSweep }),
     },
     ...(lateSweep > overlap && {
-      sweep: { every: Math.max(60_000, lateSweep / 6), requests: 1, priority: 'background' },
+      sweep: {
+        every: Math.max(60_000, lateSweep / 6),
+        requests: 1,
+        why: 'reads each minute of the log again, in pages of 1,000, to find delayed events',
+        priority: 'background',
+      },
     }),
   }),
   auxiliary: ['sweep'],

@@ -1,3 +1,4 @@
+import { DAY } from '../../kit/duration.ts';
 import type { Cost } from '../collector.ts';
 import { eachWithin } from './event-table.ts';
 import type { TimeSpan } from './expectations.ts';
@@ -13,7 +14,6 @@ const MARGIN = 500;
 /** Minimum number of rows for which a part of the overlap is skipped, because skipping takes an additional request. */
 const FEW = 20;
 
-const DAY = 86_400_000;
 const ROW = 1000;
 
 /**

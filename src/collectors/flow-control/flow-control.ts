@@ -74,8 +74,15 @@ export const flowControl = defineKind({
   options,
   families: flowControlFamilies,
   rounds: ({ every, watch, watchEvery }: FlowControlOptions) => ({
-    list: { every, requests: 1, priority: 'flow_control' },
-    ...(watch.length > 0 && { watch: { every: watchEvery, requests: watch.length, priority: 'flow_control' } }),
+    list: {
+      every,
+      requests: 1,
+      why: 'while messages wait, one more call a minute reads the account’s parallelism',
+      priority: 'flow_control',
+    },
+    ...(watch.length > 0 && {
+      watch: { every: watchEvery, requests: watch.length, why: 'reads each watched key', priority: 'flow_control' },
+    }),
   }),
   auxiliary: ['watch'],
   create: createFlowControl,
