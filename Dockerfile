@@ -11,9 +11,9 @@ RUN npm ci
 # .dockerignore names what the package is made of.
 COPY . .
 RUN npm run build && mkdir writable && mkdir -m 700 writable/data && cp "$(node -p process.execPath)" .
-# Adds Node.js and the base's Debian packages to the package's SBOM.
+# The image's SBOM is the package's, with Node.js and the base's Debian packages. A release publishes dist as the npm package.
 COPY --from=base /var/lib/dpkg /etc/os-release base/
-RUN node scripts/image-sbom.ts base dist/sbom.cdx.json
+RUN node scripts/image-sbom.ts base dist/sbom.cdx.json image-sbom.cdx.json
 
 # No RUN from here on: the base has no shell.
 FROM base
@@ -33,6 +33,7 @@ ENV NODE_ENV=production MALLOC_ARENA_MAX=1 MALLOC_TRIM_THRESHOLD_=131072 MALLOC_
 WORKDIR /app
 COPY --from=build /build/node /usr/local/bin/node
 COPY --from=build /build/dist ./
+COPY --from=build /build/image-sbom.cdx.json ./sbom.cdx.json
 # The store's default folder, ./data: mount a volume there to keep it. Nothing else is written.
 COPY --from=build --chown=1000:1000 /build/writable ./
 # A number, so that Kubernetes can tell that it is not root.

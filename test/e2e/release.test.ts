@@ -1,5 +1,6 @@
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, readFileSync, writeFileSync } from 'node:fs';
+import { hash } from 'node:crypto';
+import { cpSync, existsSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { expect, it } from 'vitest';
 import { parse } from 'yaml';
@@ -81,15 +82,53 @@ it('.ci/release-files without arguments prints its usage', () => {
   });
 });
 
+interface Workflow {
+  readonly jobs: Readonly<Record<string, { readonly steps?: readonly Step[] }>>;
+}
+interface Step {
+  readonly uses?: string;
+  readonly run?: string;
+  readonly env?: Readonly<Record<string, string>>;
+}
+const [ci, release] = ['ci', 'release'].map(name => parse(readFileSync(`.github/workflows/${name}.yml`, 'utf8'))) as [
+  Workflow,
+  Workflow,
+];
+
 it('the commands of the workflows are valid shell scripts', () => {
-  interface Workflow {
-    readonly jobs: Readonly<Record<string, { readonly steps?: readonly { readonly run?: string }[] }>>;
-  }
-  const workflows: Workflow[] = ['ci', 'release'].map(name =>
-    parse(readFileSync(`.github/workflows/${name}.yml`, 'utf8')),
-  );
-  const steps = workflows.flatMap(({ jobs }) => Object.values(jobs).flatMap(job => job.steps ?? []));
+  const steps = [ci, release].flatMap(({ jobs }) => Object.values(jobs).flatMap(job => job.steps ?? []));
   const scripts = steps.flatMap(({ run }) => run ?? []);
   expect(scripts.length).toBeGreaterThan(8);
   for (const script of scripts) execFileSync('bash', ['-n'], { input: script });
 });
+
+it.each(['registry', 'npm', 'release'])(
+  'the job %s fails before it publishes if an archive has another checksum',
+  job => {
+    const [download, verify] = release.jobs[job]?.steps ?? [];
+    expect(download?.uses).toContain('actions/download-artifact@');
+    const { run = '', env: { SUMS = '' } = {} } = verify ?? {};
+    const expression = /\${{ needs\.build\.outputs\.(\S+) }}/g;
+    const archives = [...SUMS.matchAll(expression)].map(([, output]) => `${output}.tar`);
+    expect(archives).toContain('release.tar');
+
+    /** Runs the job's second step after changing one of the archives or one of the build job's outputs. */
+    function outcome(changed?: string, lost?: string) {
+      const folder = newFolder();
+      writeFileSync(join(folder, 'notes.md'), 'notes');
+      for (const file of archives) execFileSync('tar', ['-cf', file, 'notes.md'], { cwd: folder });
+      rmSync(join(folder, 'notes.md'));
+      const sumOf = (file: string) => hash('sha256', readFileSync(join(folder, file)));
+      const sums = SUMS.replace(expression, (_, output) => (lost === `${output}.tar` ? '' : sumOf(`${output}.tar`)));
+      if (changed) writeFileSync(join(folder, changed), ' ', { flag: 'a' });
+      const env = { ...process.env, SUMS: sums };
+      const { status } = spawnSync('bash', ['-eo', 'pipefail', '-c', run], { cwd: folder, env });
+      return [status, existsSync(join(folder, 'notes.md'))];
+    }
+    expect(outcome()).toEqual([0, true]);
+    for (const archive of archives) {
+      expect(outcome(archive), archive).toEqual([1, false]);
+      expect(outcome(undefined, archive), archive).toEqual([1, false]);
+    }
+  },
+);
