@@ -54,17 +54,23 @@ export function withLargestKind(input: CheckInput, sentence: string): Omit<Findi
 }
 
 /**
- * Ends a sentence with the kind that makes up most of the growth of `what` over a window (ms), or, if the window is longer than the
- * history of kinds, over the last hour. Returns undefined if no kind is known to.
+ * Ends a sentence with the kind that makes up most of the growth of `what` over a window (ms), or else the fastest growing kind. If
+ * the window is longer than the history of kinds, the last hour counts. Returns undefined if the history does not show the kind.
  */
 export function withGrowingKind(input: CheckInput, over: number, sentence: string, what = ''): Finding | undefined {
   const window = over > ALWAYS ? HOUR : over;
   const changes = kindChanges(input, window);
-  const [first] = (changes?.kinds ?? []).toSorted((a, b) => (b.by ?? 0) - (a.by ?? 0));
-  const all = changes?.all ?? 0;
-  if (!covers(changes, window) || first?.by === undefined || all <= 0 || 2 * first.by <= all) return undefined;
+  const { all = 0, kinds = [] } = changes ?? {};
+  const [first] = kinds.toSorted((a, b) => (b.by ?? 0) - (a.by ?? 0));
+  if (!covers(changes, window) || first?.by === undefined || first.by <= 0 || all <= 0) return undefined;
   const { kind, by } = first;
-  const where = `${what}${over > ALWAYS ? ' in the last hour' : ''}: ${kindText(kind)}`;
+  const isMost = 2 * by > all;
+  // A kind of unknown growth, or one that is not shown, has grown by its size at most.
+  const isHidden = (input.shown.dlq?.now?.kinds.count ?? 0) > kinds.length;
+  const unknown = [...kinds.filter(each => each.by === undefined), ...(isHidden ? kinds.slice(-1) : [])];
+  if (!isMost && unknown.some(each => each.kind.messages > by)) return undefined;
+  const label = isMost ? `most of the growth${what}` : 'the fastest growing kind of dead letters';
+  const where = `${label}${over > ALWAYS ? ' in the last hour' : ''}: ${kindText(kind)}`;
   const number = `${count(by)}${by <= all ? ` of ${count(all)}` : ''}`;
-  return { text: `${sentence}; most of the growth${where} (${number}).`, deadLetterKind: kind.id };
+  return { text: `${sentence}; ${where} (${number}).`, deadLetterKind: kind.id };
 }

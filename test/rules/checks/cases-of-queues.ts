@@ -69,9 +69,23 @@ export const QUEUES: readonly Case[] = [
       'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; most of the growth: status 503 from api.example.com/orders (71).',
     ],
   ],
+  ...[1, 2].map(
+    (kinds): Case => [
+      `a queue that grows by several kinds, ${kinds} of which exist`,
+      {
+        change(account) {
+          Object.assign(queueOf(account), { messages: 160, entered: 570 });
+          Object.assign(account.dlq.kinds, { count: kinds });
+        },
+        courses: { delivery_dlq_groups: () => 20, [ORDERS_503]: () => 41 },
+      },
+      [
+        `warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; ${kinds === 1 ? 'the fastest growing kind of dead letters: status 503 from api.example.com/orders (30 of 60)' : 'largest kind in the queue: status 503 from api.example.com/orders (71 of 160)'}.`,
+      ],
+    ],
+  ),
   ...Object.entries<Case[1]['courses']>({
     'may have been too small to be recorded': { delivery_dlq_groups: () => 20 },
-    'makes up only half of the growth': { delivery_dlq_groups: () => 20, [ORDERS_503]: () => 41 },
     'has a shorter history than the growth': {
       delivery_dlq_groups: minutes => (minutes >= 7 ? undefined : 20),
       [ORDERS_503]: minutes => (minutes >= 7 ? undefined : 1),
