@@ -14,7 +14,6 @@ import { autoCancelFamilies } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { CheckInput } from '../rules/checks/account.ts';
-import { RECORDED_KINDS } from '../rules/checks/kinds.ts';
 import { createRecordedForChecks } from '../rules/checks/recorded.ts';
 import { createAlertFacts, type RuledAccount } from '../rules/facts.ts';
 import { type AlertsOptions, isAbout } from '../rules/options.ts';
@@ -31,7 +30,7 @@ export const recorded: readonly Recorded[] = [
   { family: breakdownFamilies.urlHost, largest: 10 },
   { family: breakdownFamilies.responseStatus, largest: 10 },
   { family: dlqFamilies.groups },
-  { family: dlqFamilies.groupMessages, largest: RECORDED_KINDS },
+  { family: dlqFamilies.groupMessages },
   { family: dlqFamilies.callbacks },
   { family: dlqFamilies.suspected },
   { family: eventFamilies.total },

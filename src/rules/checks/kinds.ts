@@ -7,8 +7,8 @@ import { count } from './words.ts';
 
 type Kind = DlqFacts['kinds']['largest'][number];
 
-/** Number of kinds of dead letters in each sample of the history, the largest ones. */
-export const RECORDED_KINDS = 20;
+/** Maximum number of kinds of dead letters with a series, and so in each sample of the history: the largest ones. */
+const RECORDED_KINDS = 50;
 
 const sizeOf = ({ shown }: CheckInput) => shown.dlq?.now?.selections.get('all')?.messages;
 const kindsOf = ({ shown }: CheckInput): readonly Kind[] => shown.dlq?.now?.kinds.largest ?? [];
@@ -26,8 +26,7 @@ export function kindChanges(input: CheckInput, over: number) {
   const [start] = over > ALWAYS ? [] : recent(dlqFamilies.groups.name, over);
   if (!start) return undefined;
   const before = (series: string) => recent(series, over).find(({ at }) => at === start.at)?.value;
-  // `__other__` may be one of the recorded values.
-  const unrecorded = start.value < RECORDED_KINDS ? 0 : undefined;
+  const unrecorded = start.value <= RECORDED_KINDS ? 0 : undefined;
   const change = (value: number | undefined, from: number | undefined) =>
     value === undefined || from === undefined ? undefined : value - from;
   return {

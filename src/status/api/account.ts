@@ -99,7 +99,7 @@ export const AccountView = z.object({
           responseStatus: z.string(),
           messages: Num,
           change: Maybe(ChangeView).describe(
-            'Over the last hour. Null without history, which has the 20 largest kinds of each minute.',
+            'Over the last hour. Null without history, which has the 50 largest kinds of each minute.',
           ),
           sample: Maybe(z.string()).describe('dlqId of an example.'),
         }),
