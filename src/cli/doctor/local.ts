@@ -29,7 +29,13 @@ function checkPermissions({ file, config }: LoadedConfig, env: Env): readonly Di
   const open = files.filter(file => (statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o007);
   const found = open.map(file => warn(`${file} holds secrets, and other users may read it`, `chmod 600 ${file}`));
   if (found.length > 0) return found;
-  return [ok(files.length > 0 ? 'only owner and group may read the files with secrets' : 'no file holds a secret')];
+  return [
+    ok(
+      files.length > 0
+        ? 'only owner and group may read the files with secrets'
+        : 'the configuration and the files it names contain no secret',
+    ),
+  ];
 }
 
 /** Reads the store without a lock, because an agent may be running. */

@@ -59,7 +59,7 @@ it.each([
   expect(of('permissions')).toEqual([
     isSecret
       ? `warn permissions: ${file} holds secrets, and other users may read it → chmod 600 ${file}`
-      : 'ok permissions: no file holds a secret',
+      : 'ok permissions: the configuration and the files it names contain no secret',
   ]);
 });
 
@@ -83,7 +83,9 @@ it('doctor finds a world-readable web-config file that contains users', async ()
     `warn permissions: ${web} holds secrets, and other users may read it → chmod 600 ${web}`,
   ]);
   writeFileSync(web, JSON.stringify({ basic_auth_users: {} }));
-  expect((await diagnose(file)).of('permissions')).toEqual(['ok permissions: no file holds a secret']);
+  expect((await diagnose(file)).of('permissions')).toEqual([
+    'ok permissions: the configuration and the files it names contain no secret',
+  ]);
 });
 
 it('doctor reports a damaged store together with a remedy', async () => {
