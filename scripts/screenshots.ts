@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { chromium } from 'playwright-core';
 import { startAgent } from '../src/agent/agent.ts';
-import { DEMO_EVENTS, DEMO_SEED, demoSettings } from '../src/cli/demo-settings.ts';
+import { DEMO_EVENTS, DEMO_SEED, demoAccount, demoSettings } from '../src/cli/demo-settings.ts';
 import { Config } from '../src/config/schema.ts';
 import { startEmulator } from '../src/emulator/server.ts';
 import { acceleratedClock, systemClock } from '../src/kit/clock.ts';
@@ -88,12 +88,12 @@ async function show({ speed, accounts, after, pictures }: World): Promise<void> 
     const folder = await mkdtemp(join(tmpdir(), 'delivery-watch-pages-'));
     closing.add('folder', () => rm(folder, { recursive: true, force: true }));
     const [first = ''] = Object.values(accounts);
-    const { account, config } = demoSettings(first, speed);
+    const config = demoSettings(first, speed);
     const own: object[] = [];
     for (const [name, scenario] of Object.entries(accounts)) {
       const emulator = await startEmulator({ scenario, seed: DEMO_SEED + own.length, clock, maxEvents: DEMO_EVENTS });
       closing.add(name, () => emulator.close());
-      own.push({ name, baseUrl: emulator.url, token: emulator.token, ...account });
+      own.push(demoAccount(name, scenario, emulator));
     }
     const store = { path: join(folder, 'db') };
     const parsed = Config.parse({

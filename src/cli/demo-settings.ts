@@ -1,3 +1,5 @@
+import type { Emulator } from '../emulator/server.ts';
+
 /** Seed of the emulator, chosen so that messages wait from the first minute on. */
 export const DEMO_SEED = 3;
 
@@ -23,12 +25,24 @@ export const demoSpeed = (scenario: string): number => SPEEDS.get(scenario) ?? 1
 /** Maximum number of events in the emulator. A fast demo would otherwise exhaust memory. */
 export const DEMO_EVENTS = 60_000;
 
-/** Settings of the demo's account. The budget suffices at any speed. */
-const ACCOUNT = {
+/** Returns the settings of the demo's account. The budget suffices at any speed. */
+export const demoAccount = (
+  name: string,
+  scenario: string,
+  { url, token, credentials }: Pick<Emulator, 'url' | 'token' | 'credentials'>,
+) => ({
+  name,
+  baseUrl: url,
+  token,
   budget: { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 10_000_000 },
   retention: { dlq: '3d', events: '3h' },
   limits: { dlqSize: 2000 },
-};
+  // Only this scenario is about the limits of the account's record, which take precedence over `limits`.
+  ...(scenario === 'quota-nearly-used' && {
+    management: { baseUrl: url, ...credentials.login },
+    paths: { account: '/v2/qstash/users' },
+  }),
+});
 
 const real = (seconds: number, speed: number) => `${Math.round(seconds * speed * 1000)}ms`;
 
@@ -84,12 +98,9 @@ function stuckCallback(speed: number) {
   };
 }
 
-/** Returns the demo's settings, except server, log, store, base URL and token. */
+/** Returns the demo's settings, except server, log, store and accounts. */
 export function demoSettings(scenario: string, speed: number) {
-  if (scenario === 'stuck-callback') return { account: ACCOUNT, config: stuckCallback(speed) };
+  if (scenario === 'stuck-callback') return stuckCallback(speed);
   const reports = { name: 'reports', match: { scheduleId: 'scd_7minutely' }, cron: '* * * * *' };
-  return {
-    account: ACCOUNT,
-    config: { ...usual(speed), schedules: [{ ...reports, grace: '59s', endsWithin: '5m' }] },
-  };
+  return { ...usual(speed), schedules: [{ ...reports, grace: '59s', endsWithin: '5m' }] };
 }

@@ -8,7 +8,7 @@ import { scenarios } from '../emulator/scenarios.ts';
 import { acceleratedClock, systemClock } from '../kit/clock.ts';
 import { withClosing } from '../kit/closing.ts';
 import { version } from '../kit/version.ts';
-import { DEMO_EVENTS, DEMO_SEED, demoSettings, demoSpeed } from './demo-settings.ts';
+import { DEMO_EVENTS, DEMO_SEED, demoAccount, demoSettings, demoSpeed } from './demo-settings.ts';
 import { startEmulatorFor } from './emulate.ts';
 import { numberOption } from './option-values.ts';
 import { untilStopped } from './until-stopped.ts';
@@ -52,13 +52,12 @@ export function demoCommand(): Command {
         closing.add('emulator', () => emulator.close());
         const folder = await mkdtemp(join(tmpdir(), 'delivery-watch-demo-'));
         closing.add('folder', () => rm(folder, { recursive: true, force: true }));
-        const { account, config: settings } = demoSettings(scenario, speed);
         const { data: config, error } = Config.safeParse({
           server: { listen },
           log: { level: 'warn', format: 'text' },
           store: { path: join(folder, 'demo.db') },
-          accounts: [{ name: 'demo', baseUrl: emulator.url, token: emulator.token, ...account }],
-          ...settings,
+          accounts: [demoAccount('demo', scenario, emulator)],
+          ...demoSettings(scenario, speed),
         });
         if (!config) return command.error(`error: --listen ${error.issues[0]?.message}`);
         const loaded = { file: 'demo', config, hash: 'demo', warnings: [] };

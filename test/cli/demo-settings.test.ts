@@ -1,12 +1,16 @@
 import { expect, it } from 'vitest';
-import { demoSettings, demoSpeed } from '../../src/cli/demo-settings.ts';
+import { demoAccount, demoSettings, demoSpeed } from '../../src/cli/demo-settings.ts';
 import { Config } from '../../src/config/schema.ts';
+import { EmulatedCredentials } from '../../src/emulator/credentials.ts';
 import { scenarios } from '../../src/emulator/scenarios.ts';
 
 const configOf = (scenario: string, speed: number) => {
-  const { account, config } = demoSettings(scenario, speed);
-  const place = { name: 'demo', baseUrl: 'http://127.0.0.1:1', token: 'token' };
-  return Config.safeParse({ ...config, accounts: [{ ...place, ...account }] });
+  const emulator = {
+    url: 'http://127.0.0.1:1',
+    token: 'token',
+    credentials: new EmulatedCredentials('owner@example.com'),
+  };
+  return Config.safeParse({ ...demoSettings(scenario, speed), accounts: [demoAccount('demo', scenario, emulator)] });
 };
 
 it.each(Object.keys(scenarios))(

@@ -119,7 +119,15 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       ],
     },
   },
-  'quota-nearly-used': { minutes: 5, problems: {} },
+  'quota-nearly-used': {
+    minutes: 5,
+    problems: {
+      'warning quota_ending': [
+        0,
+        /^At today’s average rate, the daily quota of 500,000 requests ends at about 10:\d\d UTC\.$/,
+      ],
+    },
+  },
   'limit-overwritten': {
     minutes: 15,
     problems: {

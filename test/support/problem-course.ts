@@ -2,7 +2,7 @@
 import { openBase } from '../../src/agent/base.ts';
 import { createServing } from '../../src/agent/served.ts';
 import { Supervisor } from '../../src/agent/supervisor.ts';
-import { DEMO_EVENTS, DEMO_SEED, demoSettings, demoSpeed } from '../../src/cli/demo-settings.ts';
+import { DEMO_EVENTS, DEMO_SEED, demoAccount, demoSettings, demoSpeed } from '../../src/cli/demo-settings.ts';
 import { Config } from '../../src/config/schema.ts';
 import { startEmulator } from '../../src/emulator/server.ts';
 import { withClosing } from '../../src/kit/closing.ts';
@@ -32,12 +32,11 @@ export function problemCourse(
     const clock = createDrivenClock(Date.UTC(2026, 2, 14, 10));
     const emulator = await startEmulator({ scenario, seed, clock, maxEvents: DEMO_EVENTS });
     closing.add('emulator', () => emulator.close());
-    const { config: settings, account: limits } = demoSettings(scenario, demoSpeed(scenario));
     const config = Config.parse({
       log: { level: 'error' },
       store: { kind: 'memory' },
-      accounts: [{ name: 'demo', baseUrl: emulator.url, token: emulator.token, ...limits }],
-      ...settings,
+      accounts: [demoAccount('demo', scenario, emulator)],
+      ...demoSettings(scenario, demoSpeed(scenario)),
       ...(collect ? { collect } : {}),
     });
     const loaded = { file: 'demo', config, hash: 'demo', warnings: [] };
