@@ -35,6 +35,16 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
 /** Interval between probes for an endpoint that the service lacks (ms). */
 const PROBE_EVERY = 3_600_000;
 
+/** Part of a round's state while nothing has been read. */
+const UNREAD = {
+  success: undefined,
+  complete: undefined,
+  partial: false,
+  dataAt: undefined,
+  consecutiveFailures: 0,
+  failure: undefined,
+} satisfies Partial<RoundState>;
+
 /** State of a collector that continues after a reload. */
 export interface Inherited<Facts = unknown> {
   readonly facts: Facts | undefined;
@@ -94,13 +104,8 @@ export function createCollectorState<Facts = unknown>(
     const now = clock.monotonic();
     states.set(round, {
       ...own,
-      success: undefined,
-      complete: undefined,
-      partial: false,
+      ...UNREAD,
       durationSeconds: undefined,
-      dataAt: undefined,
-      consecutiveFailures: 0,
-      failure: undefined,
       idle: undefined,
       freshFrom: now - age,
       tryingFrom: now - tryingFor,
@@ -176,20 +181,7 @@ export function createCollectorState<Facts = unknown>(
     idled(round: string, why: Idle): void {
       if (why === 'absent') {
         [facts, earlier] = [undefined, undefined];
-        const unread = {
-          success: undefined,
-          complete: undefined,
-          partial: false,
-          dataAt: undefined,
-          failure: undefined,
-        };
-        change(round, {
-          ...unread,
-          consecutiveFailures: 0,
-          idle: why,
-          freshFrom: clock.monotonic(),
-          retry: PROBE_EVERY,
-        });
+        change(round, { ...UNREAD, idle: why, freshFrom: clock.monotonic(), retry: PROBE_EVERY });
         return;
       }
       const known = state(round);
@@ -212,14 +204,7 @@ export function createCollectorState<Facts = unknown>(
       withdrawn: (facts ?? earlier) !== undefined && tooOld(),
       ...(failedFilters.length > 0 && { failedFilters }),
       rounds: [...states.values()].map(state => {
-        const {
-          freshFrom: _,
-          tryingFrom: _trying,
-          expectedEvery: _every,
-          markAfter: _mark,
-          retry: _retry,
-          ...round
-        } = state;
+        const { freshFrom: _, tryingFrom: _t, expectedEvery: _e, markAfter: _m, retry: _r, ...round } = state;
         return { ...round, stale: isStale(state) };
       }),
     }),
@@ -240,14 +225,8 @@ export function createCollectorState<Facts = unknown>(
           const { round, every, expectedEvery, consecutiveFailures, dataAt, idle } = state;
           const isTrying =
             (idle === undefined || idle === 'waiting') && (consecutiveFailures > 0 || dataAt === undefined);
-          return [
-            round,
-            {
-              age: age(state),
-              tryingFor: isTrying ? tryingFor(state) : undefined,
-              took: expectedEvery > every ? expectedEvery : undefined,
-            },
-          ];
+          const took = expectedEvery > every ? expectedEvery : undefined;
+          return [round, { age: age(state), tryingFor: isTrying ? tryingFor(state) : undefined, took }];
         }),
       ),
   };
