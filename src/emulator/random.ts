@@ -1,12 +1,9 @@
+import { scramble as mix } from '../kit/hash.ts';
+
 export type Random = ReturnType<typeof createRandom>;
 
-/** Maps 32-bit numbers one to one (MurmurHash3's finalizer). */
-function scramble(number: number): number {
-  let word = number | 0;
-  word = Math.imul(word ^ (word >>> 16), 0x85ebca6b);
-  word = Math.imul(word ^ (word >>> 13), 0xc2b2ae35);
-  return (word ^ (word >>> 16)) >>> 0;
-}
+/** Maps 32-bit numbers one to one. */
+const scramble = (number: number) => mix(number) >>> 0;
 
 export function createRandom(seed: number) {
   let position = scramble(seed);

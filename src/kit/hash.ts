@@ -4,7 +4,7 @@ const lanes = new Uint32Array(2);
 const whole = new BigUint64Array(lanes.buffer);
 
 /** MurmurHash3's final mix: every input bit affects every output bit. */
-function scramble(lane: number): number {
+export function scramble(lane: number): number {
   const a = Math.imul(lane ^ (lane >>> 16), 0x85ebca6b);
   const b = Math.imul(a ^ (a >>> 13), 0xc2b2ae35);
   return b ^ (b >>> 16);
