@@ -45,12 +45,19 @@ const MAX_VISITED = 25;
 /** Behaviour of destinations that are not listed: messages always succeed. */
 const UNKNOWN_DESTINATION = { everyMs: 0, takesMs: 200, flaky: 0, doomed: 0, statuses: [500] } as const;
 
+function unscheduled(destination: Destination): Destination {
+  const { scheduleId, ...fields } = destination.fields;
+  return scheduleId === undefined ? destination : { ...destination, fields };
+}
+
 /** Simulates publishers, destinations and operators. The result does not depend on how often the state is read. */
 export function createWorkload(parts: WorkloadParts) {
   const { start, seed, scenario, dlq, expire, isIdle, destinations = usual } = parts;
   const random = createRandom(seed);
   const agenda = new Agenda(start);
-  const destinationOf = new Map<Fields, Destination>(destinations.map(each => [each.fields, each]));
+  /** Destinations of republished messages, which belong to no schedule: its starts would be off time. */
+  const republished = new Map(destinations.map(each => [each, unscheduled(each)]));
+  const destinationOf = new Map<Fields, Destination>([...republished].flat().map(each => [each.fields, each]));
   const flow = createFlowLimits(agenda, key => scenario.limits?.(key, agenda.now - start));
   const queues = createFlowLimits(agenda, undefined, Number.POSITIVE_INFINITY);
   const fateOf = (scheduleId: string) => scenario.schedule?.(scheduleId, agenda.now - start);
@@ -90,7 +97,7 @@ export function createWorkload(parts: WorkloadParts) {
       const destination = entry && destinationOf.get(entry.value.fields);
       if (!destination || (destination.neglected && !scenario.isTidy)) continue;
       dlq.remove(entry);
-      if (random.chance(0.5)) publish(destination, random.chance(0.1));
+      if (random.chance(0.5)) publish(republished.get(destination) ?? destination, random.chance(0.1));
     }
     planVisit();
   }

@@ -83,3 +83,16 @@ test('schedule-missed: a schedule fires every minute, stops for five minutes, an
   expect(times('delivered').some(time => time > start + 11 * MINUTE)).toBe(true);
   expect(times('delivered').filter(time => time > start + 17 * MINUTE)).toEqual([]);
 });
+
+test('steady: schedules start only on time, although operators republish their dead letters', () => {
+  const { state } = frozen({ scenario: 'steady' });
+  const created = state
+    .eventRows()
+    .filter(row => row.state === 'created' && row.url === 'https://reports.example.com/run');
+  const { started = [], republished = [] } = Object.groupBy(created, ({ scheduleId }) =>
+    scheduleId === undefined ? 'republished' : 'started',
+  );
+  expect(started.length).toBeGreaterThan(50);
+  expect(started.filter(({ time }) => Number(time) % MINUTE !== 0)).toEqual([]);
+  expect(republished.length).toBeGreaterThan(0);
+});

@@ -73,7 +73,10 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
   'rate-limited': {
     minutes: 8,
     problems: {
-      'warning rate_limited': [5, /^\d+ of the \d+ requests in (\d+ s|\d min( \d+ s)?) got 429 \([2-5]\d(\.\d)? %\)\.$/],
+      'warning rate_limited': [
+        5,
+        /^\d+ of the \d+ requests in (\d+ s|\d min( \d+ s)?) got 429 \([2-5]\d(\.\d)? %\)\.$/,
+      ],
     },
   },
   'schedule-missed': {

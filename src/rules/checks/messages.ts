@@ -166,7 +166,7 @@ export const MESSAGES: readonly AccountCheck[] = [
   }),
   defineCheck('redeliveries_high', 'DeliveryMessagesRedelivered', {
     keepFiringFor: KEEP_FIRING_FOR,
-    when: 'in the last hour, at least 10 redeliveries were counted, and they are more than 0.1 % of the delivery attempts in that hour, and in the hour that ended 30 minutes ago, because redeliveries are counted late',
+    when: `in the last hour, at least ${MIN_BAD} redeliveries were counted, and they are more than ${percent(REDELIVERED)} of the delivery attempts in that hour, and in the hour that ended ${longText(ALWAYS - HOUR)} ago, because redeliveries are counted late`,
     check: input => {
       const found = input.changes.rise(redelivered.name, input.events?.redelivered, HOUR);
       if (!found || found.by < MIN_BAD) return covers(found, HOUR) ? [] : UNKNOWN;
