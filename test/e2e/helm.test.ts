@@ -69,10 +69,10 @@ const configOf = (manifests: readonly Manifest[], name = 'delivery-watch') =>
 /** Labels that Helm's conventions add to those of Kustomize. */
 const HELM_LABELS = ['app.kubernetes.io/instance', 'app.kubernetes.io/version', 'app.kubernetes.io/managed-by'];
 
-/** Returns resources by kind and name, without namespaces and Helm's labels, and with parsed configurations. */
+/** Returns resources by kind and name, without namespaces, the checksum and Helm's labels, and with parsed configurations. */
 function normalised(manifests: readonly Manifest[]): Record<string, unknown> {
   const text = JSON.stringify(manifests, (key, value) =>
-    key === 'namespace' || key === 'helm.sh/chart' || HELM_LABELS.includes(key)
+    key === 'namespace' || key === 'helm.sh/chart' || HELM_LABELS.includes(key) || value?.['checksum/fixed-settings']
       ? undefined
       : key === 'config.yaml'
         ? parse(value)
@@ -132,9 +132,9 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
 
   it.each([
     [
-      { postgres: { replicas: 1 }, persistence: { size: 'big' }, image: { pullPolicy: 'Sometimes' } },
+      { postgres: { replicas: -1 }, persistence: { size: 'big' }, image: { pullPolicy: 'Sometimes' } },
       [
-        "at '/postgres/replicas': minimum: got 1, want 2",
+        "at '/postgres/replicas': minimum: got -1, want 0",
         "at '/persistence/size': 'big' does not match pattern '^[0-9]+(\\\\.[0-9]+)?([KMGTP]i?)?$'",
         "at '/image/pullPolicy': value must be one of '', 'Always', 'IfNotPresent', 'Never'",
       ],
@@ -200,6 +200,18 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
     expect(configOf(render({ config })).store).toEqual(store);
     const open = { config: { accounts: [ACCOUNT] }, networkPolicy: { enabled: false } };
     expect(configOf(render(open)).server.public).toBe(false);
+  });
+
+  it('the pods change exactly with the settings that a reload refuses', () => {
+    const at = (server: object, store: object, postgres = {}) =>
+      podOf(render({ config: { accounts: [ACCOUNT], server, store }, ...postgres }));
+    const before = at({}, {});
+    expect(at({ externalUrl: 'https://dw.example.com' }, { history: { keep: '72h' } })).toEqual(before);
+    expect(at({ replicaUrl: 'http://a:10922' }, {})).not.toEqual(before);
+    for (const store of [{ kind: 'memory' }, { path: '/app/data/new.db' }]) expect(at({}, store)).not.toEqual(before);
+    const postgres = { postgres: { enabled: true } };
+    for (const store of [{ schema: 'new' }, { lease: '30s' }])
+      expect(at({}, store, postgres)).not.toEqual(at({}, {}, postgres));
   });
 
   it('without a configuration, the Secret names the account, and probes use the only port', () => {

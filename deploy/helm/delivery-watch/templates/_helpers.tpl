@@ -57,6 +57,12 @@ app.kubernetes.io/component: replica
 {{- toYaml $config }}
 {{- end }}
 
+{{/* Checksum of the settings that a reload refuses: see src/agent/reload.ts. */}}
+{{- define "delivery-watch.fixed" -}}
+{{- $config := include "delivery-watch.config" . | fromYaml }}
+{{- dict "replicaUrl" $config.server.replicaUrl "store" (omit ($config.store | default dict) "history") | toJson | sha256sum }}
+{{- end }}
+
 {{/* Contradictions that the schema cannot describe. */}}
 {{- define "delivery-watch.check" -}}
 {{- if and .Values.config .Values.existingConfigMap }}
