@@ -61,9 +61,9 @@ const EXISTING = {
   existingConfigMap: 'own',
   persistence: { existingClaim: 'old' },
   serviceAccount: { create: false },
-  podMonitor: { enabled: true },
+  podMonitor: { enabled: true, endpoint: { relabelings: [{ targetLabel: 'cluster', replacement: 'a' }] } },
 };
-const WITHOUT_VOLUME = { persistence: { enabled: false }, networkPolicy: { from: [] } };
+const WITHOUT_VOLUME = { persistence: { enabled: false }, networkPolicy: { from: [], egress: null } };
 
 const OWN_FILE = `server: { listen: 0.0.0.0:10922, public: true, probesListen: 0.0.0.0:10923 }
 accounts: [{ name: a, baseUrl: 'https://delivery.example.com', token: { file: /run/secrets/delivery-watch/a } }]`;

@@ -147,8 +147,41 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
       ],
     ],
     [
-      { config: { accounts: [{ name: 'a', token: 'token-canary', actionToken: { file: '/a' } }] } },
-      ["at '/config/accounts/0/token': got string, want null or object"],
+      {
+        config: {
+          accounts: [{ name: 'a', token: 'token-canary', actionToken: { file: '/a' } }],
+          store: { url: 'postgres://a:token-canary@db/a' },
+        },
+      },
+      [
+        "at '/config/accounts/0/token': got string, want null or object",
+        "at '/config/store/url': got string, want null or object",
+      ],
+    ],
+    [
+      { image: { repository: 'a:1.2', tag: '1/2' }, existingSecret: 'A_b', service: null },
+      [
+        "at '': missing property 'service'",
+        "at '/image/repository': 'a:1.2' does not match pattern '^[^:@\\\\s]+(:[0-9]+/[^:@\\\\s]+)?$'",
+        "at '/image/tag': '1/2' does not match pattern '^(\\\\w[\\\\w.-]{0,127})?$'",
+        "at '/existingSecret': 'A_b' does not match pattern '^([a-z0-9]([-a-z0-9.]*[a-z0-9])?)?$'",
+      ],
+    ],
+    [
+      {
+        podLabels: { 'app.kubernetes.io/name': 'a', 'app.kubernetes.io/part-of': 'b' },
+        serviceMonitor: { endpoint: { path: '/a', scheme: 'https' } },
+        resources: { requests: { memry: '1Gi', 'example.com/a': 1 }, limits: { cpu: 'half', memory: 1.5e9 } },
+      },
+      [
+        "at '': invalid propertyName 'app.kubernetes.io/name'",
+        "at '': 'not' failed",
+        "at '': invalid propertyName 'path'",
+        "at '': 'not' failed",
+        "at '': invalid propertyName 'memry'",
+        "at '': 'memry' does not match pattern '^(cpu|memory|ephemeral-storage|hugepages-.+|.+/.+)$'",
+        "at '/resources/limits/cpu': 'half' does not match pattern '^[0-9]+(\\\\.[0-9]+)?(m|k|[MGTPE]|[KMGTPE]i)?$'",
+      ],
     ],
     [
       { config: { server: { listen: '0.0.0.0:80' }, accounts: {} }, podAnnotations: { a: 1 }, existingSecret: 7 },
@@ -177,6 +210,24 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
     [
       { config: { accounts: [ACCOUNT], store: { url: { env: 'URL' } } }, postgres: { enabled: true } },
       'with postgres.enabled, the chart sets config.store.kind and config.store.url',
+    ],
+    [
+      { ...REPLICAS, persistence: { existingClaim: 'old' } },
+      'persistence.existingClaim needs persistence.enabled without postgres.enabled',
+    ],
+    [
+      { persistence: { enabled: false, existingClaim: 'old' } },
+      'persistence.existingClaim needs persistence.enabled without postgres.enabled',
+    ],
+    [{ extraEnv: [{ name: 'DELIVERY_URL', value: 'a' }] }, 'extraEnv must not repeat the variable DELIVERY_URL'],
+    [{ ...ONE, extraEnv: [{ name: 'A' }, { name: 'A' }] }, 'extraEnv must not repeat the variable A'],
+    [
+      { serviceAccount: { create: false, annotations: { a: 'b' } } },
+      'serviceAccount.annotations needs serviceAccount.create',
+    ],
+    [
+      { prometheusRule: { enabled: true, slo: true, groups: [{ name: 'own' }] } },
+      'set either prometheusRule.slo or prometheusRule.groups',
     ],
     [
       { serviceMonitor: { enabled: true }, podMonitor: { enabled: true } },
@@ -212,6 +263,16 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
     const postgres = { postgres: { enabled: true } };
     for (const store of [{ schema: 'new' }, { lease: '30s' }])
       expect(at({}, store, postgres)).not.toEqual(at({}, {}, postgres));
+  });
+
+  it('null removes egress rules and the security context of the pod', () => {
+    const manifests = render({
+      networkPolicy: { egress: null },
+      podSecurityContext: null,
+      podMonitor: { enabled: true, endpoint: null },
+    });
+    expect(find(manifests, 'NetworkPolicy').spec).toMatchObject({ egress: [] });
+    expect(podOf(manifests).spec.securityContext).toEqual({ fsGroupChangePolicy: 'OnRootMismatch' });
   });
 
   it('without a configuration, the Secret names the account, and probes use the only port', () => {
@@ -297,7 +358,7 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
 
   it('prometheusRule.groups replaces the shipped rules', () => {
     const groups = [{ name: 'own', rules: [{ record: 'a', expr: '1' }] }];
-    expect(find(render({ prometheusRule: { enabled: true, slo: true, groups } }), 'PrometheusRule').spec).toEqual({
+    expect(find(render({ prometheusRule: { enabled: true, groups } }), 'PrometheusRule').spec).toEqual({
       groups,
     });
   });

@@ -63,6 +63,32 @@ app.kubernetes.io/component: replica
 {{- dict "replicaUrl" $config.server.replicaUrl "store" (omit ($config.store | default dict) "history") | toJson | sha256sum }}
 {{- end }}
 
+{{- define "delivery-watch.env" -}}
+{{- if not (include "delivery-watch.hasFile" .) }}
+{{- range list "DELIVERY_URL" "DELIVERY_TOKEN" }}
+- name: {{ . }}
+  valueFrom: { secretKeyRef: { name: {{ $.Values.existingSecret | default (include "delivery-watch.fullname" $) | quote }}, key: {{ . }} } }
+{{- end }}
+{{- end }}
+{{- if .Values.postgres.enabled }}
+{{- if not (dig "store" "url" "" (.Values.config | default dict)) }}
+- name: DATABASE_URL
+  valueFrom:
+    secretKeyRef:
+      name: {{ .Values.postgres.existingSecret | default (printf "%s-database" (include "delivery-watch.fullname" .)) | quote }}
+      key: url
+{{- end }}
+- name: POD_IP
+  valueFrom: { fieldRef: { fieldPath: status.podIP } }
+# Kubernetes expands only variables that are defined earlier in the list.
+- name: REPLICA_URL
+  value: {{ .Values.postgres.replicaUrl | quote }}
+{{- end }}
+{{- with .Values.extraEnv }}
+{{ toYaml . }}
+{{- end }}
+{{- end }}
+
 {{/* Contradictions that the schema cannot describe. */}}
 {{- define "delivery-watch.check" -}}
 {{- if and .Values.config .Values.existingConfigMap }}
@@ -76,6 +102,24 @@ app.kubernetes.io/component: replica
 {{- end }}
 {{- if and .Values.postgres.enabled (or (dig "store" "kind" "" .Values.config) (dig "store" "url" "" .Values.config)) }}
 {{- fail "with postgres.enabled, the chart sets config.store.kind and config.store.url" }}
+{{- end }}
+{{- with .Values.persistence }}
+{{- if and .existingClaim (or $.Values.postgres.enabled (not .enabled)) }}
+{{- fail "persistence.existingClaim needs persistence.enabled without postgres.enabled" }}
+{{- end }}
+{{- end }}
+{{- $names := list }}
+{{- range include "delivery-watch.env" . | fromYamlArray }}
+{{- if has .name $names }}
+{{- fail (printf "extraEnv must not repeat the variable %s" .name) }}
+{{- end }}
+{{- $names = append $names .name }}
+{{- end }}
+{{- if and .Values.serviceAccount.annotations (not .Values.serviceAccount.create) }}
+{{- fail "serviceAccount.annotations needs serviceAccount.create" }}
+{{- end }}
+{{- if and .Values.prometheusRule.slo .Values.prometheusRule.groups }}
+{{- fail "set either prometheusRule.slo or prometheusRule.groups" }}
 {{- end }}
 {{- if and .Values.serviceMonitor.enabled .Values.podMonitor.enabled }}
 {{- fail "enable either serviceMonitor or podMonitor: with both, Prometheus scrapes each pod twice" }}
