@@ -19,6 +19,10 @@ const MONITORED = {
 };
 export const ONE = { config: { accounts: [ACCOUNT] }, ...MONITORED };
 export const REPLICAS = { ...ONE, postgres: { enabled: true } };
+const REPLICAS_WITH_FILE = {
+  ...REPLICAS,
+  config: { accounts: [ACCOUNT], store: { url: { file: '/run/secrets/delivery-watch/url' } } },
+};
 /** Sets every value that adds something. */
 export const EVERYTHING = {
   fullnameOverride: 'watch',
@@ -79,6 +83,7 @@ export const SETUPS: Readonly<Record<string, object>> = {
   ...EXAMPLES,
   'a file for one process': ONE,
   'a file for replicas': REPLICAS,
+  'a database URL in a file': REPLICAS_WITH_FILE,
   'all values': EVERYTHING,
   'existing objects': EXISTING,
   'no volume': WITHOUT_VOLUME,

@@ -105,7 +105,7 @@ describe('deploy/kubernetes', () => {
       'standalone.yaml',
       'file: /run/secrets/',
       'file: /run/',
-      'StatefulSet delivery-watch: the token /run/delivery-watch/token is not in a Secret',
+      'StatefulSet delivery-watch: the token of production is not in a Secret',
     ],
     ['standalone.yaml', 'probesListen:', 'probeListen:', 'probeListen: unknown key'],
     [
@@ -168,7 +168,7 @@ describe('deploy/kubernetes', () => {
       'replicas.yaml',
       '- name: DATABASE_URL',
       '- name: DATABASE',
-      'Deployment delivery-watch-replicas: the database URL is not in a variable from a Secret',
+      'Deployment delivery-watch-replicas: the database URL is not in a Secret',
     ],
     [
       'replicas.yaml',

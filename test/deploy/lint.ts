@@ -161,6 +161,10 @@ function lintAgent(
     const mount = mounts.find(({ mountPath }) => path.startsWith(`${mountPath}/`));
     return template.spec?.volumes?.find(({ name }) => name === mount?.name);
   };
+  const isMountedSecret = (setting: unknown) => {
+    const path = typeof setting === 'object' && setting && 'file' in setting ? String(setting.file) : '';
+    return volumeAt(path)?.secret !== undefined;
+  };
   const name = volumeAt(file)?.configMap?.name;
   const text = configMaps.find(({ metadata }) => metadata?.name === name)?.data?.[file.replace(/.*\//, '')];
   if (text === undefined) return [`${owner}: no ConfigMap has ${file}`];
@@ -170,16 +174,14 @@ function lintAgent(
     const ports = (container.ports ?? []).map(({ containerPort }) => containerPort);
     const listened = [listen, probesListen ?? ''].map(address => parseListen(address).port);
     need(String(ports) === String(listened), `the container has the ports ${ports}, but ${file} has ${listened}`);
-    for (const { token } of config.accounts) {
-      const path = token && typeof token === 'object' && 'file' in token ? String(token.file) : '';
-      need(volumeAt(path)?.secret !== undefined, `the token ${path} is not in a Secret`);
-    }
+    for (const { name, token } of config.accounts)
+      need(isMountedSecret(token), `the token of ${name} is not in a Secret`);
     const { store } = config;
     need(store.kind === 'postgres' || replicas === 1, `${replicas} replicas can't share a store of kind ${store.kind}`);
     if (store.kind === 'postgres') {
       need(
-        variable(store.url)?.valueFrom?.secretKeyRef !== undefined,
-        'the database URL is not in a variable from a Secret',
+        variable(store.url)?.valueFrom?.secretKeyRef !== undefined || isMountedSecret(store.url),
+        'the database URL is not in a Secret',
       );
       const url = variable(replicaUrl);
       // Kubernetes expands only variables that are defined earlier in the list.

@@ -208,8 +208,12 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
     ],
     [{ postgres: { enabled: true } }, 'postgres.enabled needs config or existingConfigMap'],
     [
-      { config: { accounts: [ACCOUNT], store: { url: { env: 'URL' } } }, postgres: { enabled: true } },
-      'with postgres.enabled, the chart sets config.store.kind and config.store.url',
+      { config: { accounts: [ACCOUNT], store: { kind: 'sqlite' } }, postgres: { enabled: true } },
+      'config.store.kind contradicts postgres.enabled',
+    ],
+    [
+      { config: { accounts: [ACCOUNT], store: { kind: 'postgres', url: { env: 'URL' } } } },
+      'config.store.kind contradicts postgres.enabled',
     ],
     [
       { ...REPLICAS, persistence: { existingClaim: 'old' } },
@@ -251,6 +255,13 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
     expect(configOf(render({ config })).store).toEqual(store);
     const open = { config: { accounts: [ACCOUNT] }, networkPolicy: { enabled: false } };
     expect(configOf(render(open)).server.public).toBe(false);
+  });
+
+  it('a database URL in a file replaces the variable', () => {
+    const url = { file: '/run/secrets/delivery-watch/url' };
+    const manifests = render({ ...REPLICAS, config: { accounts: [ACCOUNT], store: { url } } });
+    expect(configOf(manifests, 'delivery-watch-replicas').store).toEqual({ kind: 'postgres', url });
+    expect(JSON.stringify(podOf(manifests))).not.toContain('DATABASE_URL');
   });
 
   it('the pods change exactly with the settings that a reload refuses', () => {

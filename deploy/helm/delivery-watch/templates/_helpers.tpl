@@ -47,7 +47,7 @@ app.kubernetes.io/component: replica
 {{- $_ := set $required "replicaUrl" (dict "env" "REPLICA_URL") }}
 {{- $store := $config.store | default dict }}
 {{- $_ := set $store "kind" "postgres" }}
-{{- $_ := set $store "url" (dict "env" "DATABASE_URL") }}
+{{- $_ := set $store "url" ($store.url | default (dict "env" "DATABASE_URL")) }}
 {{- $_ := set $config "store" $store }}
 {{- end }}
 {{- range $key, $value := $required }}
@@ -100,8 +100,10 @@ app.kubernetes.io/component: replica
 {{- if and .Values.postgres.enabled (not (include "delivery-watch.hasFile" .)) }}
 {{- fail "postgres.enabled needs config or existingConfigMap" }}
 {{- end }}
-{{- if and .Values.postgres.enabled (or (dig "store" "kind" "" .Values.config) (dig "store" "url" "" .Values.config)) }}
-{{- fail "with postgres.enabled, the chart sets config.store.kind and config.store.url" }}
+{{- $config := .Values.config | default dict }}
+{{- $kind := dig "store" "kind" "" $config }}
+{{- if and $kind (ne .Values.postgres.enabled (eq $kind "postgres")) }}
+{{- fail "config.store.kind contradicts postgres.enabled" }}
 {{- end }}
 {{- with .Values.persistence }}
 {{- if and .existingClaim (or $.Values.postgres.enabled (not .enabled)) }}
