@@ -29,6 +29,7 @@ export const EVERYTHING = {
   image: { repository: 'ghcr.io/example/delivery-watch', digest: `sha256:${'0'.repeat(64)}`, pullPolicy: 'Always' },
   imagePullSecrets: [{ name: 'registry' }],
   ...ONE,
+  config: { accounts: [ACCOUNT], server: { webConfigFile: '/run/secrets/web/web.yaml' } },
   existingSecret: '007',
   persistence: { size: '5Gi', storageClassName: 'fast' },
   service: { annotations: { a: 'true' }, ipFamilyPolicy: 'PreferDualStack', ipFamilies: ['IPv6', 'IPv4'] },
@@ -37,6 +38,7 @@ export const EVERYTHING = {
     className: 'nginx',
     annotations: { a: '1' },
     hosts: ['dw.example.com'],
+    from: [{ namespaceSelector: { matchLabels: { 'kubernetes.io/metadata.name': 'traefik' } } }],
     tls: [{ secretName: 'dw-tls', hosts: ['dw.example.com'] }],
   },
   networkPolicy: {

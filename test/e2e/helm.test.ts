@@ -238,6 +238,10 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
       'enable either serviceMonitor or podMonitor: with both, Prometheus scrapes each pod twice',
     ],
     [{ ingress: { enabled: true } }, 'ingress.hosts is required'],
+    [
+      { ...ONE, ingress: { enabled: true, hosts: ['dw.example.com'] } },
+      'ingress.enabled needs config.server.webConfigFile, or config.server.public: true if the Ingress authenticates users',
+    ],
   ])('the contradictory values %j are an error', (values, message) => {
     const { status, stderr } = run('template', 'delivery-watch', CHART, '-f', valuesFile(values));
     expect([status, stderr]).toEqual([1, expect.stringContaining(`: ${message}`)]);
@@ -255,6 +259,7 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
     expect(configOf(render({ config })).store).toEqual(store);
     const open = { config: { accounts: [ACCOUNT] }, networkPolicy: { enabled: false } };
     expect(configOf(render(open)).server.public).toBe(false);
+    expect(configOf(render(EVERYTHING), 'watch').server.public).toBe(false);
   });
 
   it('a database URL in a file replaces the variable', () => {
@@ -375,10 +380,18 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
   });
 
   it('Service and Ingress lead to the port, through both address families if configured', () => {
-    const manifests = render({ ...EXAMPLES['postgres.yaml'], ingress: { enabled: true, hosts: ['dw.example.com'] } });
+    const manifests = render({
+      postgres: { enabled: true },
+      config: { accounts: [ACCOUNT], server: { public: true } },
+      ingress: { enabled: true, hosts: ['dw.example.com'] },
+    });
     const service = { name: 'delivery-watch-replicas', port: { name: 'http' } };
     expect(find(manifests, 'Ingress').spec).toEqual({
       rules: [{ host: 'dw.example.com', http: { paths: [{ path: '/', pathType: 'Prefix', backend: { service } }] } }],
+    });
+    const labels = { 'kubernetes.io/metadata.name': 'ingress-nginx' };
+    expect(find(manifests, 'NetworkPolicy', 'delivery-watch').spec).toMatchObject({
+      ingress: [{ from: [{ podSelector: {} }, { namespaceSelector: { matchLabels: labels } }] }],
     });
     expect(find(manifests, 'Service', service.name).spec).toMatchObject({ ports: [{ name: 'http', port: 10922 }] });
     expect(find(render(EVERYTHING), 'Service').spec).toMatchObject({

@@ -42,7 +42,7 @@ app.kubernetes.io/component: replica
 {{- define "delivery-watch.config" -}}
 {{- $config := deepCopy .Values.config }}
 {{- $server := $config.server | default dict }}
-{{- $required := dict "listen" "0.0.0.0:10922" "public" .Values.networkPolicy.enabled "probesListen" "0.0.0.0:10923" }}
+{{- $required := dict "listen" "0.0.0.0:10922" "public" (and .Values.networkPolicy.enabled (not .Values.ingress.enabled)) "probesListen" "0.0.0.0:10923" }}
 {{- if .Values.postgres.enabled }}
 {{- $_ := set $required "replicaUrl" (dict "env" "REPLICA_URL") }}
 {{- $store := $config.store | default dict }}
@@ -128,6 +128,10 @@ app.kubernetes.io/component: replica
 {{- end }}
 {{- if and .Values.ingress.enabled (not .Values.ingress.hosts) }}
 {{- fail "ingress.hosts is required" }}
+{{- end }}
+{{- $server := $config.server | default dict }}
+{{- if and .Values.ingress.enabled (not .Values.existingConfigMap) (not $server.webConfigFile) (not (hasKey $server "public")) }}
+{{- fail "ingress.enabled needs config.server.webConfigFile, or config.server.public: true if the Ingress authenticates users" }}
 {{- end }}
 {{- if and (or .Values.prometheusRule.enabled .Values.dashboards.enabled) (not (.Files.Get "files/rules/alerting.yaml")) }}
 {{- fail "the chart's folder lacks rules and dashboards: its symbolic link `files` was not copied" }}
