@@ -226,8 +226,8 @@ const LISTED: readonly ProblemCase[] = [
   {
     kind: 'schedule_paused',
     what: 'warning schedule_paused (hourly)',
-    input: { 'halted hourly': flat(600 - 86_400) },
-    at: [10, 12],
+    input: { 'halted hourly': flat(-86_400) },
+    at: [0, 2],
     below: { 'less than a day': { input: { 'halted hourly': flat(0) } } },
     recovery: ACTIVE,
     memory: 2,
