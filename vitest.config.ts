@@ -76,7 +76,7 @@ export default defineConfig({
     sequence: { sequencer: SlowFirst },
     globalSetup: ['test/support/compile-cache.ts'],
     // Failures show lists of faults whole.
-    chaiConfig: { truncateThreshold: 0 },
+    chaiConfig: { truncateThreshold: 2000 },
     projects: [
       {
         extends: true,

@@ -202,7 +202,7 @@ describe('rounds before the first success', () => {
       expect(valueIn(text, 'delivery_collector_data_stale{account="a",collector="dlq",round="new"}')).toBe(1);
       expect(text).not.toMatch(/delivery_collector_(success|data_timestamp_seconds){[^}]*round="(new|sweep)"/);
       expect(valueIn(text, 'delivery_up{account="a"}')).toBe(0);
-      expect(await agent.get('/')).toContain('<span class="tag refused">token rejected</span>');
+      expect(await agent.get('/')).toContain('<span class="tag">token rejected</span>');
       const { rounds } = JSON.parse(await agent.get('/api/v1/accounts/a')) as AccountView;
       expect(rounds.map(({ collector, round, state }) => `${collector} ${round}: ${state}`).sort()).toEqual([
         'account record: ok',

@@ -29,7 +29,7 @@ const DATA_TAGS: Readonly<Record<DataState, Html | undefined>> = {
 
 export const dataTag = (state: DataState) => DATA_TAGS[state];
 
-export const kindTag = (kind: Problem['kind']) => tag(kindWords(kind), '');
+export const kindTag = (kind: Problem['kind']) => html`<span class="tag">${kindWords(kind)}</span>`;
 
 /** Renders a user's text with its own writing direction. Hosts, paths and ids break after punctuation, not within a word. */
 export const named = (text: string) =>
