@@ -127,11 +127,14 @@ const incidents: Readonly<Record<string, { readonly fires: readonly Labels[]; re
       ...['DeliveryErrorBudgetFastBurn', 'DeliveryErrorBudgetSlowBurn', 'DeliveryMessagesLate'],
       ...['DeliveryDestinationFailing', 'DeliveryDlqGrowing'],
     ]),
-    sent: ['urgent: DeliveryErrorBudgetFastBurn'],
+    sent: ['default: DeliveryDestinationFailing', 'urgent: DeliveryErrorBudgetFastBurn'],
   },
-  'messages that fail at once': {
-    fires: ofAccount('one', ['DeliveryErrorBudgetFastBurn', 'DeliveryDestinationFailing', 'DeliveryDlqGrowing']),
-    sent: ['urgent: DeliveryErrorBudgetFastBurn'],
+  'messages to one destination that fail at once': {
+    fires: [
+      ...ofAccount('one', ['DeliveryErrorBudgetFastBurn', 'DeliveryDlqGrowing']),
+      ...ofAccount('one', ['DeliveryDestinationFailing'], { subject: 'pay.example.com' }),
+    ],
+    sent: ['default: DeliveryDestinationFailing', 'urgent: DeliveryErrorBudgetFastBurn'],
   },
   'dead letters matched by four filters': {
     fires: [
