@@ -1,10 +1,13 @@
 import { accountMayAct } from '../auto-cancel/options.ts';
 import { accountRounds, dataSources } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
-import { HEARTBEAT } from '../notify/options.ts';
-import { BUILTIN_ALERTS, BUILTIN_KINDS, sentNames } from '../rules/checks/alerts.ts';
+import { someOf } from '../kit/text.ts';
+import type { Labels } from '../notify/notice.ts';
+import { SEVERITIES, severityRank } from '../notify/notifiers/words.ts';
+import { HEARTBEAT, type NotifierOptions, type SilenceOptions } from '../notify/options.ts';
+import { BUILTIN_ALERTS, BUILTIN_KINDS, isSent, sentNames } from '../rules/checks/alerts.ts';
 import { alertFamilies, collectorsOf } from '../rules/families.ts';
-import { type AlertCondition, type AlertRule, isAbout, type Selector } from '../rules/options.ts';
+import { type AlertCondition, type AlertRule, isAbout, type Selector, selectorOf } from '../rules/options.ts';
 import { noSuchName, type Path, type Reporter } from './errors.ts';
 import { neverIs, neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
@@ -167,19 +170,76 @@ export const pausingNames = (alerts: Config['alerts']): readonly string[] => [
   ...sentNames(alerts.builtin).kinds,
 ];
 
-function checkSilences({ alerts, accounts }: Config, now: number, report: Reporter): void {
+/** Values of the labels of sent alerts; undefined: any value. */
+type LabelValues = ReadonlyMap<string, ReadonlySet<string> | undefined>;
+
+/** Returns the labels of sent alerts of this severity or a higher one. */
+function labelsOfAlerts(
+  { alerts: { rules, builtin }, accounts }: Config,
+  severity: NotifierOptions['severity'],
+): LabelValues {
+  const isSevere = (labels: Labels) => severityRank(labels) >= SEVERITIES.indexOf(severity);
+  const sent = BUILTIN_KINDS.filter(kind => isSent(kind, builtin) && isSevere({ severity: kind.severity }));
+  const own = rules.filter(({ labels }) => isSevere(labels));
+  const values = new Map<string, Set<string> | undefined>([
+    ['alertname', new Set([...own.map(({ name }) => name), ...sent.map(({ alert }) => alert)])],
+    ['account', new Set(accounts.map(({ name }) => name))],
+    ['kind', new Set(sent.map(({ kind }) => kind))],
+    ['severity', new Set(sent.map(({ severity }) => severity))],
+    ['subject', undefined],
+    ['overflow', undefined],
+  ]);
+  for (const { when, labels } of own) {
+    if (when.kind !== 'ratio') {
+      for (const label of alertFamilies.get(selectorOf(when).metric)?.family.labels ?? []) values.set(label, undefined);
+    }
+    for (const [label, value] of Object.entries(labels)) {
+      if (!values.has(label)) values.set(label, new Set());
+      values.get(label)?.add(value);
+    }
+  }
+  return values;
+}
+
+/** Warns of labels and values that no alert has. */
+function checkMatch(match: SilenceOptions['match'], known: LabelValues, which: string, path: Path, report: Reporter) {
+  for (const [label, values] of Object.entries(match)) {
+    const existing = known.get(label);
+    if (!known.has(label)) {
+      report.warn([...path, label], `no ${which} has the label ${label}; there are: ${[...known.keys()].join(', ')}`);
+    }
+    // The empty value matches alerts without the label.
+    for (const value of values.filter(value => value !== '' && existing?.has(value) === false)) {
+      const others = existing?.size ? `; there are: ${someOf([...existing])}` : '';
+      report.warn([...path, label], `no ${which} has the ${label} ${value}${others}`);
+    }
+  }
+}
+
+function checkNotifiers(config: Config, report: Reporter): void {
+  for (const [index, { match, severity }] of config.alerts.notifiers.entries()) {
+    const which = severity === 'info' ? 'sent alert' : `sent alert of severity ${severity} or higher`;
+    const path = ['alerts', 'notifiers', index, 'match'];
+    checkMatch(match, labelsOfAlerts(config, severity), which, path, report);
+  }
+}
+
+function checkSilences(config: Config, now: number, report: Reporter): void {
+  const { alerts, accounts } = config;
   for (const [index, silence] of alerts.silences.entries()) {
     const { match, until } = silence;
+    const { alertname, account, ...others } = match;
     const path = ['alerts', 'silences', index];
-    for (const [label, names, what] of [
-      ['alertname', alertNames(alerts), 'alert'],
-      ['account', accounts.map(({ name }) => name), 'account'],
+    for (const [label, given, names, what] of [
+      ['alertname', alertname, alertNames(alerts), 'alert'],
+      ['account', account, accounts.map(({ name }) => name), 'account'],
     ] as const) {
-      for (const name of match[label] ?? []) {
+      for (const name of given ?? []) {
         if (names.includes(name) || name === '') continue;
         report.error([...path, 'match', label], noSuchName(what, name, names));
       }
     }
+    checkMatch(others, labelsOfAlerts(config, 'info'), 'sent alert', [...path, 'match'], report);
     if (until !== null && until <= now) {
       report.warn([...path, 'until'], `is in the past: the silence ended at ${new Date(until).toISOString()}`);
     }
@@ -197,6 +257,7 @@ function checkDisabled({ alerts, autoCancel }: Config, report: Reporter): void {
 export function checkAlerts(config: Config, now: number, report: Reporter): void {
   const { alerts, autoCancel } = config;
   checkDisabled(config, report);
+  checkNotifiers(config, report);
   checkSilences(config, now, report);
   const taken = config.heartbeat ? alerts.notifiers.findIndex(({ name }) => name === HEARTBEAT) : -1;
   if (taken >= 0)
