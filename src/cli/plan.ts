@@ -8,7 +8,7 @@ import { DAY, formatDuration } from '../kit/duration.ts';
 import { percent, printable } from '../kit/text.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
 import { JITTER, MEAN_INTERVAL } from '../scheduler/loop.ts';
-import { maxForReading } from '../upstream/options.ts';
+import { maxForReading, PUBLIC_PLANS } from '../upstream/options.ts';
 import { configOption } from './config-option.ts';
 import { needsOf, publicPlans } from './public-plans.ts';
 import { loadAccounts, openInMemory, realDeps } from './read-alone.ts';
@@ -92,6 +92,7 @@ async function planAccount(
     allowedPerDay: Math.min(maxForReading(budget), (budget.requestsPerSecond * DAY) / 1000),
     /** Requests per day that the account's plan allows, if known. */
     planPerDay: account.limits().requests_per_day,
+    publicPlan: settings.plan === null ? undefined : PUBLIC_PLANS[settings.plan],
     needs: needsOf(settings, config, account.shown()),
     series: seriesOf(account, settings),
     failures:
@@ -104,10 +105,16 @@ async function planAccount(
 /** Measures the cost of a configuration from the second run of each round, which finds no new data. Stores nothing. */
 export function planCosts(loaded: LoadedConfig, deps: PartsDeps, signal: AbortSignal) {
   return withClosing(async closing => {
-    const accounts = await openInMemory(loaded, deps, closing);
+    const { config } = loaded;
+    // A daily budget that is too small would delay the measurement that shows it.
+    const unlimited = config.accounts.map(account => ({
+      ...account,
+      budget: { ...account.budget, requestsPerDay: Number.MAX_SAFE_INTEGER },
+    }));
+    const accounts = await openInMemory({ ...loaded, config: { ...config, accounts: unlimited } }, deps, closing);
     return Promise.all(
       accounts.map((account, index) =>
-        planAccount(account, loaded.config.accounts[index] as AccountSettings, loaded.config, deps, signal),
+        planAccount(account, config.accounts[index] as AccountSettings, config, deps, signal),
       ),
     );
   });
@@ -127,7 +134,8 @@ function share(perDay: number, most: number, whose: string, over: string): strin
 }
 
 function toText(plan: AccountPlan): string {
-  const { account, rounds, allowedPerDay, planPerDay, needs, series, failures } = plan;
+  const { account, rounds, allowedPerDay, planPerDay, publicPlan, needs, series, failures } = plan;
+  const publicPerDay = publicPlan?.limits.requests_per_day;
   const asking = rounds.filter(({ requests }) => requests > 0);
   if (asking.length === 0) return printable(`${account}: not measured: ${failures.join('; ')}`);
   const rows = asking.map(({ collector, round, every, requests, seconds, requestsPerDay, bytesPerDay }) => [
@@ -153,6 +161,16 @@ function toText(plan: AccountPlan): string {
     ...(planPerDay === undefined
       ? []
       : [share(perDay, planPerDay, 'the account’s plan allows for everything', 'reading alone takes more')]),
+    ...(publicPerDay === undefined
+      ? []
+      : [
+          share(
+            perDay,
+            publicPerDay,
+            `the public plan ${publicPlan?.title} allows`,
+            'too many if the service counts calls as messages',
+          ),
+        ]),
     ...failures.map(failure => printable(`not measured: ${failure}`)),
   ].join('\n');
 }

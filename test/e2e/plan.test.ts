@@ -128,3 +128,21 @@ it('plan reports accounts that it cannot measure, sends only one request with a 
   expect(stdout).toMatch(new RegExp(`^under: [\\d,]+ calls a day are [\\d.]+ % of the 1,000,000 ${most}$`, 'm'));
   expect(stderr).toBe('not complete: gone, refused\n');
 });
+
+it('plan measures at once although the daily budget is too small, and compares the named public plan', async () => {
+  const emulator = await emulateEmpty();
+  const accounts = ['free', 'pay_as_you_go'].map(plan => ({
+    ...{ name: plan, plan, baseUrl: emulator.url, token: { env: 'DELIVERY_TOKEN' } },
+    budget: { requestsPerDay: 1000 },
+  }));
+  const { code, stdout } = await runCli(['plan', '--config', configFile({ accounts })], {
+    DELIVERY_TOKEN: emulator.token,
+  });
+  expect(code).toBe(0);
+  expect(stdout.match(/^over: [\d,]+ calls a day are [\d,.]+ % of the 900 that the budget allows: /gm)).toHaveLength(2);
+  expect(stdout.match(/^over: .*public plan.*$/gm)).toEqual([
+    expect.stringMatching(
+      /^over: [\d,]+ calls a day are [\d,.]+ % of the 1,000 that the public plan free allows: too many if the service counts calls as messages$/,
+    ),
+  ]);
+});
