@@ -149,6 +149,17 @@ function guardedExpression({ name, when, labels: given }: AlertRule, metrics: Me
   return `(${expr})${quiet.join('')}\nor\n-1 * (${firing} and on (${among.join(', ')}) (${blind} or ${partial}))`;
 }
 
+/** Returns annotations that show no number for the value -1 of unreadable data. Data of collectors is never negative. */
+const annotationsOf = ({ when, annotations }: AlertRule, { collectorsOf }: Metrics): AlertRule['annotations'] =>
+  collectorsOf(when).length === 0
+    ? annotations
+    : Object.fromEntries(
+        Object.entries(annotations).map(([name, text]) => [
+          name,
+          text.replace(/\{\{\s*\$value\s*\}\}/g, '{{ if eq $value -1.0 }}(unknown){{ else }}$&{{ end }}'),
+        ]),
+      );
+
 const unlessEmpty = <K extends string>(key: K, value: object) =>
   Object.keys(value).length === 0 ? {} : { [key]: value };
 
@@ -163,5 +174,5 @@ export const prometheusRules = (rules: readonly AlertRule[], metrics: Metrics) =
     ...(rule.for === 0 ? {} : { for: formatDuration(rule.for) }),
     ...(rule.keepFiringFor === 0 ? {} : { keep_firing_for: formatDuration(rule.keepFiringFor) }),
     ...unlessEmpty('labels', rule.labels),
-    ...unlessEmpty('annotations', rule.annotations),
+    ...unlessEmpty('annotations', annotationsOf(rule, metrics)),
   }));

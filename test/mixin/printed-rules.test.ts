@@ -92,6 +92,38 @@ describe('printed rules', () => {
       expect(execFileSync(promtool, ['check', 'rules', `${file}.rules`], { encoding: 'utf8' })).toContain('SUCCESS');
   });
 
+  it('the annotations of a configured alert show its value, and no number while its data is unreadable', async () => {
+    const folder = newFolder();
+    const [rule] = config.alerts.rules;
+    const rules = [{ ...rule, annotations: { summary: '{{ $value }} of {{ $labels.account }}' } }];
+    writeFileSync(join(folder, 'config.yaml'), JSON.stringify({ ...config, alerts: { ...config.alerts, rules } }));
+    const { stdout } = await runCli(['rules', 'print', '--config', join(folder, 'config.yaml')]);
+    const many = rulesIn(stdout).filter(({ alert }) => alert === 'Many');
+    writeFileSync(join(folder, 'rules.yaml'), JSON.stringify({ groups: [{ name: 'tested', rules: many }] }));
+    const labels = '{cluster="x", job="dw", account="a"}';
+    const expected = (minute: number, summary: string) => ({
+      eval_time: `${minute}m`,
+      alertname: 'Many',
+      exp_alerts: [{ exp_labels: { cluster: 'x', job: 'dw', account: 'a' }, exp_annotations: { summary } }],
+    });
+    const test = {
+      interval: '1m',
+      input_series: [
+        { series: `delivery_dlq_messages${labels}`, values: '7 7 7 stale' },
+        { series: `account:delivery_blind:min${labels.replace('}', ', collector="dlq"}')}`, values: '0 0 0 1x9' },
+      ],
+      alert_rule_test: [expected(2, '7 of a'), expected(5, '(unknown) of a')],
+    };
+    writeFileSync(
+      join(folder, 'test.yaml'),
+      JSON.stringify({ rule_files: ['rules.yaml'], evaluation_interval: '1m', tests: [test] }),
+    );
+    for (const promtool of promtools)
+      expect(execFileSync(promtool, ['test', 'rules', join(folder, 'test.yaml')], { encoding: 'utf8' })).toContain(
+        'SUCCESS',
+      );
+  });
+
   it('rules print outputs links to the runbooks and pages of the agent if externalUrl is configured', async () => {
     const file = join(newFolder(), 'config.yaml');
     writeFileSync(file, JSON.stringify({ ...config, server: { externalUrl: 'https://dw.example.com/' } }));
