@@ -2,9 +2,7 @@ import { accountMayAct } from '../auto-cancel/options.ts';
 import { accountRounds, dataSources } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { someOf } from '../kit/text.ts';
-import type { Labels } from '../notify/notice.ts';
-import { SEVERITIES, severityRank } from '../notify/notifiers/words.ts';
-import { HEARTBEAT, type NotifierOptions, type SilenceOptions } from '../notify/options.ts';
+import { HEARTBEAT, type NotifierOptions, SEVERITIES, type SilenceOptions, severityRank } from '../notify/options.ts';
 import { BUILTIN_ALERTS, BUILTIN_KINDS, isSent, sentNames } from '../rules/checks/alerts.ts';
 import { alertFamilies, collectorsOf } from '../rules/families.ts';
 import { type AlertCondition, type AlertRule, isAbout, type Selector, selectorOf } from '../rules/options.ts';
@@ -178,7 +176,7 @@ function labelsOfAlerts(
   { alerts: { rules, builtin }, accounts }: Config,
   severity: NotifierOptions['severity'],
 ): LabelValues {
-  const isSevere = (labels: Labels) => severityRank(labels) >= SEVERITIES.indexOf(severity);
+  const isSevere = (labels: AlertRule['labels']) => severityRank(labels) >= SEVERITIES.indexOf(severity);
   const sent = BUILTIN_KINDS.filter(kind => isSent(kind, builtin) && isSevere({ severity: kind.severity }));
   const own = rules.filter(({ labels }) => isSevere(labels));
   const values = new Map<string, Set<string> | undefined>([
