@@ -12,7 +12,8 @@ import {
   type RuleResult,
   UNKNOWN_RESULT,
 } from './evaluation.ts';
-import { type AlertCondition, type AlertRule, selectorsOf } from './options.ts';
+import { type AlertCondition, type AlertRule, type Selector, selectorsOf } from './options.ts';
+import { series } from './promql.ts';
 import { createAlertEvidence, type WindowHistory } from './windows.ts';
 
 /** Built-in rules of an account or of the agent, and their checks. */
@@ -33,6 +34,8 @@ export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'evaluateRule
 /** Formats a value with enough digits to compare it with a limit. */
 const short = (value: number) => String(Number(value.toPrecision(4)));
 
+const selected = ({ metric, labels }: Selector) => series<string>({ name: metric, labels: [] }, labels);
+
 function textOf(condition: AlertCondition, { account = '', round }: Labels, value: number): string {
   switch (condition.kind) {
     case 'above':
@@ -44,8 +47,8 @@ function textOf(condition: AlertCondition, { account = '', round }: Labels, valu
       return `${condition.metric} of ${account} is more than ${formatDuration(condition.above)} ago.`;
     case 'ratio': {
       const { part, whole, over, above } = condition;
-      const share = `${percent(value)} of ${whole.metric} in ${formatDuration(over)}`;
-      return `${part.metric} of ${account} is ${share}, above ${percent(above)}.`;
+      const share = `${percent(value)} of ${selected(whole)} in ${formatDuration(over)}`;
+      return `${selected(part)} of ${account} is ${share}, above ${percent(above)}.`;
     }
     case 'stale':
       return `The data of ${condition.collector}${round === undefined ? '' : ` (round ${round})`} of ${account} is stale.`;

@@ -25,6 +25,18 @@ it.each([
     0.07123,
     'delivery_a_total of shop is 7.1 % of delivery_b_total in 15m, above 5 %.',
   ],
+  [
+    {
+      ratio: {
+        part: { metric: 'delivery_a_total', labels: { outcome: 'failed', account: ['eu', 'us'] } },
+        whole: { metric: 'delivery_a_total' },
+        over: '15m',
+        above: 0.05,
+      },
+    },
+    0.07123,
+    'delivery_a_total{outcome="failed", account=~"eu|us"} of shop is 7.1 % of delivery_a_total in 15m, above 5 %.',
+  ],
   [{ stale: { collector: 'dlq' } }, 1, 'The data of dlq (round full) of shop is stale.'],
 ])('without an annotation, the summary describes the condition: %j', (when, value, summary) => {
   expect(defaultSummary(rule('A', { when: alertCondition.parse(when) }), labels, value)).toEqual({ summary });
