@@ -36,10 +36,14 @@ const alertSection = (alert: string, conditions: readonly string[]) => [
   [...new Set(conditions)].map(condition => `- ${condition}`).join('\n'),
 ];
 
+const NAMED_KINDS = new Set(NAMED.flatMap(({ kinds }) => kinds));
+
 function checksSection([alert, checks]: readonly [string, typeof CHECKS]): string[] {
   const conditions = checks.map(({ kind, severity, when, isOff, for: pending, keepFiringFor }) => {
     const times = `${timeOf(pending)}, ${timeOf(keepFiringFor)}`;
-    return `\`${kind}\` (${severity}, ${times}${isOff ? ', off' : ''}): ${when}.`;
+    const isNamed = NAMED.some(named => named.alert === alert);
+    const other = isNamed && !NAMED_KINDS.has(kind) ? '; in Prometheus: DeliveryProblem' : '';
+    return `\`${kind}\` (${severity}, ${times}${isOff ? ', off' : ''}${other}): ${when}.`;
   });
   return alertSection(alert, conditions);
 }

@@ -10,7 +10,9 @@ export const objectivesOptions = z.strictObject({
   delivered: ratio
     .default(0.99)
     .describe('Target share of ended messages that are delivered; the rest is the error budget.'),
-  onTime: ratio.default(0.99).describe('Target share of messages that end within `onTimeWithin`.'),
+  onTime: ratio
+    .default(0.99)
+    .describe('Target share of messages that are delivered within `onTimeWithin`; failed ones miss it.'),
   onTimeWithin: Duration.prefault('5m').describe(
     'Maximum time between a message’s due time and its end. A change is not retroactive.',
   ),

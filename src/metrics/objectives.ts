@@ -17,7 +17,7 @@ export const OBJECTIVES = ['delivered', 'on_time'] as const;
 export const objectiveFamilies = {
   ratio: gauge(
     'delivery_objective_ratio',
-    'Configured objective. delivered: share of ended messages that are delivered; on_time: share that end within delivery_on_time_target_seconds after they are due.',
+    'Configured objective. delivered: share of ended messages that are delivered; on_time: share that are delivered within delivery_on_time_target_seconds after they are due.',
     ['objective'],
   ),
   onTimeTarget: gauge(

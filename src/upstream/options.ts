@@ -238,7 +238,7 @@ export const accountOptions = z
       .nullable()
       .default(null)
       .describe(
-        'Public plan of the account, with which `check-config` compares `limits`, `retention` and the calls a day.',
+        `Public plan of the account: ${PLAN_NAMES.map(name => `\`${name}\``).join(', ')}. \`check-config\` compares \`limits\`, \`retention\` and the calls a day with it.`,
       ),
     retention: retentionOptions.prefault({}),
     limits: limitsOptions
