@@ -53,7 +53,7 @@ describe('printed rules', () => {
       const file = join(newFolder(), 'config.yaml');
       const [rule] = config.alerts.rules;
       const labels = { team: 'on', shift: '12:30:45', since: '2027-01-02', code: '0123', rate: '1_000', empty: '~' };
-      const rules = [{ ...rule, labels, annotations: { summary: 'yes', note: '= {{ $value }}' } }];
+      const rules = [{ ...rule, labels, annotations: { summary: 'yes', note: '= {{ $labels.account }}' } }];
       writeFileSync(file, JSON.stringify({ ...config, alerts: { ...config.alerts, rules } }));
       const { stdout } = await runCli(['rules', 'print', '--set', 'default,slo', '--config', file]);
       const last = rulesIn(stdout).at(-1);
