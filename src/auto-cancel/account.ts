@@ -175,6 +175,7 @@ export async function createAutoCancel(
         throw error;
       }
     },
+    wouldOpen: decider.wouldOpen,
     /** Explains the callback with this dlqId or messageId; undefined if it is not tracked. */
     explain(id: string): Explanation | undefined {
       const { facts } = deps.walk();

@@ -35,6 +35,7 @@ export function createDecider(deps: DecideDeps) {
   const { stamp, elapsed, latest } = contexts.time;
   const turns = createYielder();
   let stuck: ReadonlyMap<string, number> = new Map(options.rules.map(({ name }) => [name, 0]));
+  let wouldOpen: string | undefined;
   /** When each action was last processed without making an attempt (monotonic time). */
   let tried = new Map<string, number>();
 
@@ -47,7 +48,7 @@ export function createDecider(deps: DecideDeps) {
     }
   }
 
-  function isDecided({ action, mode }: EvaluatedCallback, walkAt: number): boolean {
+  function isDecided({ action, mode }: Pick<EvaluatedCallback, 'action' | 'mode'>, walkAt: number): boolean {
     if (endOf(state, action) !== undefined) return true;
     const known = state.actions.get(action);
     if (known?.isOpen) {
@@ -109,12 +110,23 @@ export function createDecider(deps: DecideDeps) {
     if (found) await openBreaker(found.breaker, found.reason);
   }
 
-  /** Opens the `candidates` breaker if too many callbacks are due, even those of planning rules, and any rule may act. */
-  async function checkCandidates(due: readonly EvaluatedCallback[], unread: number, population: number): Promise<void> {
-    if (options.rules.every(rule => modeOf(rule, options.mode, latest()) === 'plan')) return;
+  /**
+   * Opens the `candidates` breaker if too many callbacks are due, even those of planning rules, and any rule may act. If none
+   * may, records why it would open. `found`: all stuck callbacks.
+   */
+  async function checkCandidates(
+    found: readonly EvaluatedCallback[],
+    walkAt: number,
+    unread: number,
+    population: number,
+  ): Promise<void> {
+    const mayAct = options.rules.some(rule => modeOf(rule, options.mode, latest()) !== 'plan');
+    // Planned callbacks become candidates when their rule may act.
+    const due = found.filter(({ action, mode }) => !isDecided({ action, mode: mayAct ? mode : 'enforce' }, walkAt));
     const crowded = due.filter(each => !blindSkipReason(each, state, elapsed())).length;
     const reason = candidateExcess(options.breaker.candidates, crowded > 0 ? crowded + unread : 0, population);
-    if (reason && !state.breakers.has('candidates')) await openBreaker('candidates', reason);
+    wouldOpen = mayAct ? undefined : reason;
+    if (mayAct && reason && !state.breakers.has('candidates')) await openBreaker('candidates', reason);
   }
 
   /** Waits for the configured spacing between cancels. Returns whether it had to wait. */
@@ -193,6 +205,8 @@ export function createDecider(deps: DecideDeps) {
   return {
     /** Returns the number of stuck callbacks at the last decision, by rule. */
     stuck: (): ReadonlyMap<string, number> => stuck,
+    /** Returns why the `candidates` breaker would have opened at the last decision if a rule could act; undefined if one can. */
+    wouldOpen: (): string | undefined => wouldOpen,
     /** Decides on a complete walk. Rejects with StoreError or the signal's reason; it may then be called again. */
     async decide(facts: CallbackFacts, signal: AbortSignal): Promise<void> {
       const { at } = facts;
@@ -216,7 +230,7 @@ export function createDecider(deps: DecideDeps) {
         await settling.giveUpLost(actions);
       }
       const due = byLastTry(found, at);
-      if (!stale) await checkCandidates(due, unread, evaluated.length);
+      if (!stale) await checkCandidates(found, at, unread, evaluated.length);
       await checkCancelBreakers();
       if (lastRun.walkAt !== at) {
         // Prune only here: `usesBefore` is an index into the uses.

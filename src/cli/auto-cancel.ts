@@ -174,9 +174,16 @@ const pendingCommand = () =>
     .action(async ({ config, json }: Options) => {
       const settings = loadStoreSettings(config, true);
       const now = systemClock.now();
+      const open: string[] = [];
       const all = await withStore(settings, async store => {
         const found: PendingAction[] = [];
-        for (const name of settings.accounts) found.push(...pendingActions(await readJournalState(store, name), now));
+        for (const name of settings.accounts) {
+          const state = await readJournalState(store, name);
+          found.push(...pendingActions(state, now));
+          for (const [breaker, opened] of state.breakers) {
+            open.push(`${name}: the breaker ${breaker} is open ${wordsOf(opened)}`);
+          }
+        }
         return found.sort((a, b) => a.expiresAt - b.expiresAt);
       });
       const objects = all.map(each => ({
@@ -186,7 +193,7 @@ const pendingCommand = () =>
         approve: approval(each, config),
       }));
       if (json) print(printableJson(objects, 2));
-      else print(all.length === 0 ? 'no action waits for approval' : pendingText(all, config));
+      else print([all.length === 0 ? 'no action waits for approval' : pendingText(all, config), ...open].join('\n'));
     });
 
 const approveCommand = () =>

@@ -55,7 +55,7 @@ async function candidatesOf(account: One, capacity: Capacity, turns: Yielder) {
 }
 
 function brakesOf(
-  { account, brake, journal: { state } }: One,
+  { account, brake, journal: { state }, wouldOpen }: One,
   { candidates, budget }: AutoCancelNumbers,
   tracked: number,
 ): Brakes {
@@ -67,6 +67,7 @@ function brakesOf(
       const open = state.breakers.get(breaker);
       return { breaker, open: open !== undefined, since: open ? iso(open.at) : null, reason: open?.reason ?? null };
     }),
+    wouldOpen: wouldOpen() ?? null,
     budgetRemaining: budget.find(({ rule }) => rule === undefined)?.left ?? null,
     candidates: sum(candidates.values()),
     tracked,

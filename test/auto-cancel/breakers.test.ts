@@ -158,6 +158,12 @@ describe('candidate breaker', () => {
     const result = await scene.walk(many(4));
     expect(result).not.toContain('opened');
     expect(result.match(/planned stuck/g)).toHaveLength(4);
+    const wouldOpen = '4 callbacks seem stuck, more than 3';
+    expect(scene.wouldOpen()).toBe(wouldOpen);
+    await scene.walk(many(4));
+    expect(scene.wouldOpen()).toBe(wouldOpen);
+    await scene.walk(many(3));
+    expect(scene.wouldOpen()).toBeUndefined();
   });
 
   it.each(['enforce', 'approve'])(

@@ -70,6 +70,9 @@ it('the brake commands need only the store and report the previous state', async
     done('the breaker errors was not open: nothing changed'),
   );
   await journals[1]?.journal.append([{ at: 1, step: 'breaker_opened', breaker: 'errors', reason: '3 cancels failed' }]);
+  expect(await cli('pending')).toEqual(
+    done('no action waits for approval\nb: the breaker errors is open since TIME: 3 cancels failed'),
+  );
   expect(await cli('reset-breaker', 'errors', ...as('ann', 'mended'))).toEqual(
     done('b: breaker errors reset; it was open since TIME: 3 cancels failed'),
   );

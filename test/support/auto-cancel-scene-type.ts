@@ -89,6 +89,8 @@ export interface Scene {
   pause(): Promise<string>;
   resume(): Promise<string>;
   explain(id: string): Explanation | undefined;
+  /** Why the `candidates` breaker would have opened at the last decision if a rule could act. */
+  wouldOpen(): string | undefined;
   lines(): Promise<JournalEntry[]>;
   readonly log: ReturnType<typeof createTestLog>;
 }

@@ -337,6 +337,7 @@ export async function createScene(section: object): Promise<Scene> {
     pause: () => scene.order({ kind: 'pause', by: 'ann', reason: 'r' }),
     resume: () => scene.order({ kind: 'resume', by: 'ann', reason: 'r' }),
     explain: id => autoCancel.explain(id),
+    wouldOpen: () => autoCancel.wouldOpen(),
     lines: () => readJournal(store, ACCOUNT),
     log,
   };

@@ -55,6 +55,7 @@ export const AccountBrakes = z.object({
   breakers: z.array(
     z.object({ breaker: z.string(), open: z.boolean(), since: Maybe(Time), reason: Maybe(z.string()) }),
   ),
+  wouldOpen: Maybe(z.string()).describe('Why the breaker `candidates` would open if a rule could cancel callbacks.'),
   budgetRemaining: Maybe(Num),
   candidates: z.int().describe('Stuck failure callbacks.'),
   tracked: z.int().describe('Tracked failure callbacks.'),

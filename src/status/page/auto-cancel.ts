@@ -33,8 +33,10 @@ function head(view: AutoCancelView): Html {
   return html`${verdict(look, html`Auto-cancel — ${sentence}`, line)}${view.stopFile.present && html`<p class="note warning"><span class="tag open">stop file</span> Remove <code>${named(view.stopFile.path)}</code> to allow cancels again.</p>`}`;
 }
 
-function breakers({ breakers }: Brakes, now: number): Html {
+function breakers({ breakers, wouldOpen }: Brakes, now: number): Html {
   const open = breakers.filter(breaker => breaker.open);
+  if (open.length === 0 && wouldOpen !== null)
+    return html`all closed; <span class="tag warning">candidates</span> would open if a rule could cancel: ${named(wouldOpen)}`;
   if (open.length === 0) return html`all closed`;
   return html`${open.map(
     ({ breaker, since, reason }) =>
@@ -70,7 +72,7 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
   const commands = [commandIf(isPaused.includes(false), 'pause'), commandIf(isPaused.includes(true), 'resume')];
   const none = html`<p class="soft">No account has auto-cancel.</p>`;
   const held = table('Pauses and breakers by account', columns, view.accounts, { most: 50, none });
-  return section('brakes', 'Brakes', html`${held}${commands}`);
+  return section('brakes', 'Pauses and breakers', html`${held}${commands}`);
 }
 
 /** Returns the last day of a rule, which expires at the end of that day. */

@@ -63,6 +63,7 @@ describe('auto-cancel page', () => {
     expect(text).toContain('paused by alice since 2026-11-19 10:15 UTC , 3 d ago : deploy');
     expect(text).toContain('candidates open since 15 min ago : 31 candidates: more than 25');
     expect(text).toContain('reset-breaker candidates');
+    expect(text).toContain('candidates would open if a rule could cancel: 57 callbacks seem stuck, more than 25');
   });
 
   it('the auto-cancel page has buttons if the client is identified and POST routes are enabled', () => {
