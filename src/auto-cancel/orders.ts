@@ -173,16 +173,25 @@ export type Approval =
 export async function orderApproval(requested: { action: string; by: string }, deps: PlacingDeps): Promise<Approval> {
   const at = deps.clock.now();
   const found: (Action & { account: string; breakers: readonly string[] })[] = [];
+  let approvedBy: string | undefined;
   for await (const [account, { actions, breakers }] of statesOf(deps)) {
     for (const action of actions.values()) {
       const { id, target } = action;
       const isMeant =
         target.dlqId === requested.action || (requested.action.length >= MIN_PREFIX && id.startsWith(requested.action));
-      if (isMeant && waitsForApproval(action, at)) found.push({ ...action, account, breakers: [...breakers.keys()] });
+      if (isMeant && action.approvedBy !== undefined) approvedBy = action.approvedBy;
+      else if (isMeant && waitsForApproval(action, at)) {
+        found.push({ ...action, account, breakers: [...breakers.keys()] });
+      }
     }
   }
   const [one, another] = found;
-  if (!one) return { why: `no action ${requested.action} waits for approval` };
+  if (!one && approvedBy !== undefined) {
+    return { why: `the action ${requested.action} has already been approved by ${printable(approvedBy)}` };
+  }
+  const isShort = requested.action.length < MIN_PREFIX;
+  const hint = isShort ? `: enter its dlqId, or at least ${MIN_PREFIX} characters of its id` : '';
+  if (!one) return { why: `no action ${requested.action} waits for approval${hint}` };
   if (another) return { why: `${found.length} actions start with ${requested.action}: enter more characters` };
   const { account, id: action, rule, requester, approvalUntil: until = 0 } = one;
   const policy = requester?.policy ?? '';

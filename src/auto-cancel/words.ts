@@ -6,7 +6,7 @@ import { STAGES } from './stages.ts';
 
 /** Completions of "Nothing is cancelled because …" by final outcome, and of "The planned callback: …". */
 export const ENDED: Readonly<Record<FinalOutcome | PlanOutcome, string>> = {
-  planned: 'the rule only plans: it would have been cancelled',
+  planned: 'the rule only plans cancels',
   confirmed: 'the service reports it as cancelled',
   superseded: 'it ended by itself before the cancel took effect',
   gone: 'the service no longer lists the entry',

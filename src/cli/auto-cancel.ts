@@ -12,7 +12,7 @@ import { loadStoreSettings, type StoreSettings } from '../config/load.ts';
 import { type Peer, requestPeer } from '../http/peer.ts';
 import { systemClock } from '../kit/clock.ts';
 import { durationText } from '../kit/duration.ts';
-import { plural, printable, printableJson } from '../kit/text.ts';
+import { plural, printable, printableJson, someOf } from '../kit/text.ts';
 import { BREAKERS } from '../model/journal.ts';
 import { attachStore } from '../store/open.ts';
 import { isGuardFailed, type Store } from '../store/store.ts';
@@ -118,7 +118,10 @@ const explainCommand = () =>
     .option('--account <name>', 'only this account')
     .option('--json', 'print JSON')
     .action(async (dlqId: string, { config, account, json }: Options) => {
-      const settings = loadStoreSettings(config);
+      const settings = loadStoreSettings(config, account !== undefined);
+      if (account !== undefined && !settings.accounts.includes(account)) {
+        throw new Error(`${config} has no account ${account}; it has ${someOf(settings.accounts)}`);
+      }
       const signal = stopSignal();
       const ask = (peer: Peer) => requestPeer({ ...peer, id: dlqId, account }, signal);
       const response = await withStore(settings, store => askAgent(store, settings.store.kind, signal, ask));

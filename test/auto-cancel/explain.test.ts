@@ -93,7 +93,7 @@ it('an explanation of a planned callback says that the rule only plans, whatever
   await scene.walk('a');
   await scene.walk('a');
   expect(heldOf(scene)).toBe('grace');
-  expect(skipText('planned')).toBe('Nothing is cancelled because the rule only plans: it would have been cancelled.');
+  expect(skipText('planned')).toBe('Nothing is cancelled because the rule only plans cancels.');
 });
 
 it('an explanation of a callback with a planned neighbour of the same URL names the cooldown', async () => {

@@ -68,6 +68,7 @@ describe('approvals', () => {
     const [one, two] = [await hold(['a']), await hold(['b', 'c'])];
     expect(await give(approve('action'), one, two)).toBe('obeyed');
     expect(await give(approve('2-0'), one, two)).toBe('obeyed');
+    expect(await give(approve('2-0'), one, two)).toBe('the action 2-0 has already been approved by ann');
     expect([await lines('a'), await lines('b'), await lines('c'), await orders()]).toEqual([
       [{ step: 'approved', by: 'ann' }],
       [],
@@ -82,7 +83,10 @@ describe('approvals', () => {
     await waits('b', 'action-b', '1-0');
     expect(await give(approve('action'))).toBe('2 actions start with action: enter more characters');
     expect(await give(approve('1-0'))).toBe('2 actions start with 1-0: enter more characters');
-    expect(await give(approve('actio'))).toBe('no action actio waits for approval');
+    expect(await give(approve('actio'))).toBe(
+      'no action actio waits for approval: enter its dlqId, or at least 6 characters of its id',
+    );
+    expect(await give(approve('action-x'))).toBe('no action action-x waits for approval');
     expect(await orders()).toEqual([]);
   });
 

@@ -76,7 +76,10 @@ it('the brake commands need only the store and report the previous state', async
   expect(await cli('reset-breaker', 'errors', ...as('ann', 'mended'))).toEqual(
     done('b: breaker errors reset; it was open since TIME: 3 cancels failed'),
   );
-  expect(await cli('approve', 'none')).toEqual({ code: 1, said: 'no action none waits for approval' });
+  expect(await cli('approve', 'none')).toEqual({
+    code: 1,
+    said: 'no action none waits for approval: enter its dlqId, or at least 6 characters of its id',
+  });
   // A command that changes nothing writes no journal line.
   const stepsOf = async (account: string) =>
     (await cli('journal', '--json')).said
