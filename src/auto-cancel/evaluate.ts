@@ -45,7 +45,12 @@ function evaluateStuckWhen(rule: DetectionRule, { sighting, lastEventAt, askedAt
   }
   if (maxGap !== undefined) {
     // A longer gap starts a new episode.
-    add('maxGap', true, 'no longer gap', `at most ${durationText(maxGap / 1000)}`);
+    add(
+      'maxGap',
+      true,
+      `no longer gap since ${new Date(firstSeenAt).toISOString()}`,
+      `at most ${durationText(maxGap / 1000)}`,
+    );
   }
   const times = `${pastRetryWindow} times the window of ${retries} retries`;
   const [past, window] = Number.isFinite(longest) ? durationTexts(seenFor / 1000, longest / 1000) : [seen, 'unknown'];
@@ -139,23 +144,4 @@ export interface EvaluatedCallback {
 export function modeOf(rule: AutoCancelRule, globalMode: AutoCancelOptions['mode'], now: number): Mode {
   const hasExpired = rule.expires !== null && now >= rule.expires;
   return globalMode !== 'enforce' || hasExpired ? 'plan' : rule.mode;
-}
-
-type RulesWithGap = readonly { readonly stuckWhen: { readonly maxGap?: number | undefined } }[];
-
-const shortestGap = (rules: RulesWithGap) =>
-  Math.min(...rules.map(({ stuckWhen }) => stuckWhen.maxGap ?? Number.POSITIVE_INFINITY));
-
-/**
- * Returns the longest gap between walks that an episode survives (ms): the shortest `maxGap`, by default the longer of half
- * an hour and three walk intervals.
- */
-export function allowedGap(rules: RulesWithGap, rescanEvery: number): number {
-  const named = shortestGap(rules);
-  return Number.isFinite(named) ? named : Math.max(30 * 60_000, 3 * rescanEvery);
-}
-
-/** Returns the interval between complete walks (ms), at most half of the shortest `maxGap`. */
-export function walkEvery(rules: RulesWithGap, rescanEvery: number): number {
-  return Math.min(rescanEvery, shortestGap(rules) / 2);
 }

@@ -6,7 +6,7 @@ import { uniqueNames } from '../kit/unique-names.ts';
 import { conditions, NO_MATCH } from './conditions.ts';
 import { stuckWhen } from './stuck-when.ts';
 
-export { minimumSpan } from './stuck-when.ts';
+export { minimumSpan, walkEvery } from './stuck-when.ts';
 
 const count = z.int().min(0).max(1_000_000);
 const percent = z.number().min(0).max(100);
@@ -34,7 +34,7 @@ export const MODES = ['plan', 'approve', 'enforce'] as const;
 const actingRule = z.strictObject({
   name: EntryName.describe('Value of the label `rule`; unique.'),
   mode: z
-    .enum(MODES, { error: `must be ${MODES.join(', ')}` })
+    .enum(MODES, { error: `must be one of ${MODES.join(', ')}` })
     .default('plan')
     .describe(
       '`plan` only records cancels, `approve` waits for an operator, `enforce` cancels. `autoCancel.mode` may restrict it.',

@@ -19,7 +19,7 @@ export const stuckWhen = z
     ),
     snapshots: z.int().min(1).optional().describe('Minimum number of complete walks that have found the callback.'),
     maxGap: Duration.optional().describe(
-      'Maximum time between two consecutive walks that found the callback. The shortest `maxGap` of an account’s rules applies. Default: 30m, or three times `rescanEvery` if longer.',
+      'Maximum time between two consecutive walks that found the callback. The shortest `maxGap` of an account’s rules applies; complete walks run at least twice within it. Default: 30m, or three times `rescanEvery` if longer.',
     ),
     pastRetryWindow: z
       .number()
@@ -58,4 +58,23 @@ export function minimumSpan({ evidence, stuckWhen }: { readonly evidence: string
   return evidence === 'blind'
     ? ({ key: 'seenFor', ms: stuckWhen.seenFor ?? Number.POSITIVE_INFINITY } as const)
     : ({ key: 'inProgressFor', ms: stuckWhen.inProgressFor ?? STUCK_DEFAULTS.inProgressFor } as const);
+}
+
+type RulesWithGap = readonly { readonly stuckWhen: { readonly maxGap?: number | undefined } }[];
+
+const shortestGap = (rules: RulesWithGap) =>
+  Math.min(...rules.map(({ stuckWhen }) => stuckWhen.maxGap ?? Number.POSITIVE_INFINITY));
+
+/**
+ * Returns the longest gap between walks that an episode survives (ms): the shortest `maxGap`, by default the longer of half
+ * an hour and three walk intervals.
+ */
+export function allowedGap(rules: RulesWithGap, rescanEvery: number): number {
+  const named = shortestGap(rules);
+  return Number.isFinite(named) ? named : Math.max(30 * 60_000, 3 * rescanEvery);
+}
+
+/** Returns the interval between complete walks (ms), at most half of the shortest `maxGap`. */
+export function walkEvery(rules: RulesWithGap, rescanEvery: number): number {
+  return Math.min(rescanEvery, shortestGap(rules) / 2);
 }

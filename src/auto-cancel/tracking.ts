@@ -1,8 +1,8 @@
 import type { CallbackTracking, DlqFacts } from '../collectors/index.ts';
 import type { CollectorState } from '../scheduler/board.ts';
-import { allowedGap, walkEvery } from './evaluate.ts';
 import { type AutoCancelOptions, type DetectionRule, rulesFor } from './options.ts';
 import type { WalkView } from './stages.ts';
+import { allowedGap, walkEvery } from './stuck-when.ts';
 
 /** Returns the rules for an account; none while auto-cancel is off. */
 export function rulesOf(

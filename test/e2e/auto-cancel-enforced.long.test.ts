@@ -43,7 +43,7 @@ function enforced(url: string, folder: string): string {
   text = replace(text, /\n {6}mode: plan/, '\n      mode: enforce');
   text = replace(text, /expires: [\d-]+/, "expires: '9999-12-31'");
   text = replace(text, /, idleFor: 1h/, '');
-  text = replace(text, /maxGap: 10m/, 'maxGap: 12h');
+  text = replace(text, /maxGap: 30m/, 'maxGap: 12h');
   text = replace(
     text,
     /limits: \{ perRun: 2, perHour: 6 \}\n/,
