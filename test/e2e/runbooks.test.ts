@@ -91,7 +91,7 @@ describe('commands and pages in runbooks', () => {
     receiver = await startHttpService((_request, response) => void response.end());
     const messageId = 'msg_runbooks';
     emulator.state.addDlqEntry({ messageId });
-    emulator.state.addDlqEntry({ queueName: 'emails' });
+    emulator.state.addDlqEntry({ queueName: 'emails', url: 'https://mail.example.com/send' });
     emulator.state.queues.open('emails', { parallelism: 1 });
     const dlqId = emulator.state.addFailedRun({ workflowUrl: 'https://stuck.example.com/run' });
     const config = join(folder, 'config.yaml');
@@ -131,6 +131,7 @@ describe('commands and pages in runbooks', () => {
       NAME: 'production',
       SCHEDULE_ID: 'scd_1',
       QUEUE: 'emails',
+      START: new Date().toISOString(),
       BREAKER: 'errors',
       $DELIVERY_TOKEN: emulator.token,
       $BASE_URL: emulator.url,
@@ -138,6 +139,8 @@ describe('commands and pages in runbooks', () => {
       HOST: 'added.example.com',
       '…': 'a test',
     };
+    const list = await run('delivery-watch', ['list', 'dlq', '--queue', 'emails', '--json', '--config', config], env);
+    values = { ...values, KIND: JSON.parse(list.stdout).kind };
     await eventually(async () => {
       const found = await run('delivery-watch', ['auto-cancel', 'explain', dlqId, '--config', config], env);
       expect(found).toMatchObject({ code: 0 });
@@ -173,19 +176,23 @@ describe('commands and pages in runbooks', () => {
   it.each(commands)('a command in runbooks works: %s', async written => {
     const { code, stdout, stderr } = await runWritten(written);
     expect({ code, stderr: code === 0 ? '' : stderr }).toEqual({ code: 0, stderr: '' });
-    // The emulator has no flow-control keys, events, schedules and runs, and no dead letters that are a day old.
-    if (!/ list (keys|events|schedules|runs) | --until /.test(written)) expect(stdout).not.toBe('');
+    // The emulator has no flow-control keys, events, schedules and runs, no dead letters that are a day old, and no others of the kind.
+    if (!/ list (keys|events|schedules|runs) | --until | --kind /.test(written)) expect(stdout).not.toBe('');
   });
 
   it.skipIf(!hasCurl)(
-    'the command that retries dead letters in batches retries those of the queue and no others',
+    'the command that retries dead letters in batches retries those of the kind before a time and no others',
     async () => {
       const written = commands.find(command => command.includes('/v2/dlq/retry')) ?? '';
-      for (let count = 0; count < 60; count += 1) emulator.state.addDlqEntry({ queueName: 'emails' });
+      for (let count = 0; count < 60; count += 1) emulator.state.addDlqEntry({ url: 'https://mail.example.com/send' });
+      const start = Date.now();
+      values = { ...values, START: new Date(start).toISOString() };
+      await eventually(() => expect(Date.now()).toBeGreaterThan(start));
+      const later = emulator.state.addDlqEntry({ url: 'https://mail.example.com/send' });
       const list = 'delivery-watch list dlq --config FILE --all --ids';
       const others = (await runWritten(list)).stdout.split('\n').length;
       expect(await runWritten(written)).toMatchObject({ code: 0 });
-      expect(await runWritten(`${list} --queue QUEUE`)).toMatchObject({ stdout: '' });
+      expect(await runWritten(`${list} --kind KIND`)).toMatchObject({ stdout: `${later}\n` });
       expect((await runWritten(list)).stdout.split('\n')).toHaveLength(others - 60);
       // No request is sent: without ids, the service could retry all dead letters.
       expect(await runWritten(written)).toMatchObject({ code: 0, stdout: '' });

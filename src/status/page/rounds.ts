@@ -73,7 +73,7 @@ export function rounds(view: AccountView, { root }: PageContext): Html {
 }
 
 const SCHEDULE_STATES = {
-  ok: ['ok', 'on time'],
+  ok: ['ok', 'last on time'],
   missed: ['critical', 'missed'],
   late: ['warning', 'late'],
   failing: ['critical', 'failing'],
@@ -99,14 +99,14 @@ export function schedules(view: AccountView): Html {
       head: 'state',
       cell: ({ state }) => html`<span class="state ${SCHEDULE_STATES[state][0]}">${SCHEDULE_STATES[state][1]}</span>`,
     },
-    { head: 'next', cell: row => ago(row.next, now) },
+    { head: 'next', cell: ({ state, next }) => (state === 'paused' ? '—' : ago(next, now)) },
     {
       head: 'started',
       cell: ({ lastStarted, lastRun, error }) =>
         html`${ago(lastStarted, now)}${lastRun !== null && html`<small>${lastRun.replace('_', ' ')}</small>`}${error !== null && html`<small>${name(error)}</small>`}`,
     },
-    { head: 'delivered', cell: row => ago(row.lastDelivered, now) },
-    { head: 'failed', cell: row => ago(row.lastFailed, now) },
+    { head: 'last delivered', cell: row => ago(row.lastDelivered, now) },
+    { head: 'last failed', cell: row => ago(row.lastFailed, now) },
     { head: 'missed', isNumber: true, cell: row => count(row.missed) },
     { head: 'late', isNumber: true, cell: row => count(row.late) },
     { head: 'unexpected', isNumber: true, cell: row => count(row.unexpected) },
