@@ -60,7 +60,7 @@ function filters({ failedFilters }: DataStatus, { now, committed }: Visible<DlqF
 }
 
 function kinds({ now, committed }: Visible<DlqFacts>, facts: CheckInput): DeadLetters['kinds'] {
-  const changes = kindChanges(facts, HOUR);
+  const changes = kindChanges(facts);
   const changeOf = (by: number | undefined) =>
     by === undefined ? null : { by, overSeconds: changes?.overSeconds ?? 0 };
   const found = new Map(changes?.kinds.map(({ kind, by }) => [kind.id, changeOf(by)]));

@@ -156,8 +156,11 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       const start = rise
         ? `${plural(rise.by, 'dead letter')} entered ${within(rise.overSeconds)}; the queue grew`
         : 'The dead-letter queue grew';
-      const sentence = `${start} by ${count(grown.by)} to ${count(messages)} ${within(grown.overSeconds)}`;
-      return withGrowingKind(input, 1000 * grown.overSeconds, sentence) ?? withLargestKind(input, sentence);
+      // Growth of an hour is reported as on the page: by current instead of settled sizes.
+      const hour = input.changes.change(dlqFamilies.messages.name, messages, HOUR);
+      const { by, overSeconds } = grown.overSeconds === 3600 && hour && hour.by > 0 ? hour : grown;
+      const sentence = `${start} by ${count(by)} to ${count(messages)} ${within(overSeconds)}`;
+      return withGrowingKind(input, sentence) ?? withLargestKind(input, sentence);
     },
   }),
   defineCheck('dlq_expiring', 'DeliveryDlqExpiringSoon', {

@@ -1,9 +1,9 @@
 import { type DlqFacts, dlqFamilies } from '../../collectors/index.ts';
-import { ALWAYS, HOUR } from '../../history/recent.ts';
+import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
 import type { CheckInput } from './account.ts';
-import { covers, type Finding } from './check.ts';
-import { count } from './words.ts';
+import type { Finding } from './check.ts';
+import { count, within } from './words.ts';
 
 type Kind = DlqFacts['kinds']['largest'][number];
 
@@ -17,15 +17,14 @@ const seriesOf = ({ id, urlHost, responseStatus }: Kind) =>
   seriesName(dlqFamilies.groupMessages.name, { group: id, url_host: urlHost, response_status: responseStatus });
 
 /**
- * Returns the changes of the queue and of its shown kinds over a window (ms); undefined without history of it. The change of a kind
- * is undefined if it may have been one of those that were too small to be recorded at the start of the window.
+ * Returns the changes of the queue and of its shown kinds in the last hour; undefined without history of it. The change of a kind is
+ * undefined if it may have been one of those that were too small to be recorded at the start of the window.
  */
-export function kindChanges(input: CheckInput, over: number) {
+export function kindChanges(input: CheckInput) {
   const { recent, now } = input;
-  // Kinds are recorded only in samples of a minute, which reach back 90 minutes.
-  const [start] = over > ALWAYS ? [] : recent(dlqFamilies.groups.name, over);
+  const [start] = recent(dlqFamilies.groups.name, HOUR);
   if (!start) return undefined;
-  const before = (series: string) => recent(series, over).find(({ at }) => at === start.at)?.value;
+  const before = (series: string) => recent(series, HOUR).find(({ at }) => at === start.at)?.value;
   const unrecorded = start.value <= RECORDED_KINDS ? 0 : undefined;
   const change = (value: number | undefined, from: number | undefined) =>
     value === undefined || from === undefined ? undefined : value - from;
@@ -53,23 +52,19 @@ export function withLargestKind(input: CheckInput, sentence: string): Omit<Findi
 }
 
 /**
- * Ends a sentence with the kind that makes up most of the growth of `what` over a window (ms), or else the fastest growing kind. If
- * the window is longer than the history of kinds, the last hour counts. Returns undefined if the history does not show the kind.
+ * Ends a sentence with the kind that grew most in the last hour, as the page shows it. Returns undefined if the queue did not grow,
+ * or the history does not show the kind.
  */
-export function withGrowingKind(input: CheckInput, over: number, sentence: string, what = ''): Finding | undefined {
-  const window = over > ALWAYS ? HOUR : over;
-  const changes = kindChanges(input, window);
-  const { all = 0, kinds = [] } = changes ?? {};
+export function withGrowingKind(input: CheckInput, sentence: string): Finding | undefined {
+  const { all = 0, kinds = [], overSeconds = 0 } = kindChanges(input) ?? {};
   const [first] = kinds.toSorted((a, b) => (b.by ?? 0) - (a.by ?? 0));
-  if (!covers(changes, window) || first?.by === undefined || first.by <= 0 || all <= 0) return undefined;
+  if (first?.by === undefined || first.by <= 0 || all <= 0) return undefined;
   const { kind, by } = first;
-  const isMost = 2 * by > all;
   // A kind of unknown growth, or one that is not shown, has grown by its size at most.
   const isHidden = (input.shown.dlq?.now?.kinds.count ?? 0) > kinds.length;
   const unknown = [...kinds.filter(each => each.by === undefined), ...(isHidden ? kinds.slice(-1) : [])];
-  if (!isMost && unknown.some(each => each.kind.messages > by)) return undefined;
-  const label = isMost ? `most of the growth${what}` : 'the fastest growing kind of dead letters';
-  const where = `${label}${over > ALWAYS ? ' in the last hour' : ''}: ${kindText(kind)}`;
+  if (2 * by <= all && unknown.some(each => each.kind.messages > by)) return undefined;
   const number = `${count(by)}${by <= all ? ` of ${count(all)}` : ''}`;
-  return { text: `${sentence}; ${where} (${number}).`, deadLetterKind: kind.id };
+  const text = `${sentence}; fastest growing kind of dead letters ${within(overSeconds)}: ${kindText(kind)} (${number}).`;
+  return { text, deadLetterKind: kind.id };
 }

@@ -32,9 +32,7 @@ const failing =
     if (pace === 'slow' && (isFailing(input) || hasBurntFast(input))) return UNKNOWN;
     const { bad, all, ratio, allowed, overSeconds } = burnt;
     const sentence = `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${percent(ratio)} (the objective allows ${percent(allowed)})`;
-    const named =
-      input.dataOf('dlq').data === 'fresh' &&
-      withGrowingKind(input, 1000 * overSeconds, sentence, ' of the dead-letter queue');
+    const named = input.dataOf('dlq').data === 'fresh' && withGrowingKind(input, sentence);
     return named || `${sentence}.`;
   };
 

@@ -56,7 +56,7 @@ export const QUEUES: readonly Case[] = [
       courses: { delivery_dlq_groups: () => 20, [ORDERS_503]: minutes => (minutes >= 10 ? 30 : 71) },
     },
     [
-      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; most of the growth: status 503 from api.example.com/orders (41 of 60).',
+      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; fastest growing kind of dead letters in the last hour: status 503 from api.example.com/orders (41 of 60).',
     ],
   ],
   [
@@ -66,7 +66,7 @@ export const QUEUES: readonly Case[] = [
       courses: { delivery_dlq_groups: () => 50, [ORDERS_503]: minutes => (minutes >= 10 ? undefined : 71) },
     },
     [
-      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; most of the growth: status 503 from api.example.com/orders (71).',
+      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; fastest growing kind of dead letters in the last hour: status 503 from api.example.com/orders (71).',
     ],
   ],
   ...[1, 2].map(
@@ -80,33 +80,39 @@ export const QUEUES: readonly Case[] = [
         courses: { delivery_dlq_groups: () => 20, [ORDERS_503]: () => 41 },
       },
       [
-        `warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; ${kinds === 1 ? 'the fastest growing kind of dead letters: status 503 from api.example.com/orders (30 of 60)' : 'largest kind in the queue: status 503 from api.example.com/orders (71 of 160)'}.`,
+        `warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; ${kinds === 1 ? 'fastest growing kind of dead letters in the last hour: status 503 from api.example.com/orders (30 of 60)' : 'largest kind in the queue: status 503 from api.example.com/orders (71 of 160)'}.`,
       ],
     ],
   ),
-  ...Object.entries<Case[1]['courses']>({
-    'may have been too small to be recorded': { delivery_dlq_groups: () => 51 },
-    'has a shorter history than the growth': {
-      delivery_dlq_groups: minutes => (minutes >= 7 ? undefined : 20),
-      [ORDERS_503]: minutes => (minutes >= 7 ? undefined : 1),
-    },
+  ...Object.entries<[Case[1]['courses'], string]>({
+    'may have been too small to be recorded': [
+      { delivery_dlq_groups: () => 51 },
+      'largest kind in the queue: status 503 from api.example.com/orders (71 of 160)',
+    ],
+    'has a shorter history than the growth': [
+      {
+        delivery_dlq_groups: minutes => (minutes >= 7 ? undefined : 20),
+        [ORDERS_503]: minutes => (minutes >= 7 ? undefined : 1),
+      },
+      'fastest growing kind of dead letters in 6 min: status 503 from api.example.com/orders (70)',
+    ],
   }).map(
-    ([what, courses = {}]): Case => [
+    ([what, [courses = {}, text]]): Case => [
       `a queue that grows, with a kind that ${what}`,
       { change: account => Object.assign(queueOf(account), { messages: 160, entered: 570 }), courses },
       [
-        'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; largest kind in the queue: status 503 from api.example.com/orders (71 of 160).',
+        `warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; ${text}.`,
       ],
     ],
   ),
   [
     'a queue that grows over an hour',
     {
-      change: account => Object.assign(queueOf(account), { messages: 100, entered: 600 }),
+      change: account => Object.assign(queueOf(account), { messages: 105, entered: 600 }),
       courses: { delivery_dlq_messages: minutes => 100 - minutes },
     },
     [
-      'warning dlq_growing 0 min: 100 dead letters entered in the last hour; the queue grew by 60 to 100 in the last hour; largest kind in the queue: status 503 from api.example.com/orders (71 of 100).',
+      'warning dlq_growing 0 min: 100 dead letters entered in the last hour; the queue grew by 65 to 105 in the last hour; largest kind in the queue: status 503 from api.example.com/orders (71 of 105).',
     ],
   ],
   [
