@@ -111,7 +111,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   'schedule-paused': {
     description:
-      'a schedule that runs every minute (scd_7minutely) is paused after ten minutes; its next time still moves',
+      'a schedule that runs every minute (scd_7minutely) is paused after ten minutes, which becomes a problem after a day; its next time still moves',
     ...HEALTHY,
     schedule: minutelyAfter(10, 'paused'),
   },

@@ -49,7 +49,7 @@ describe('messages', () => {
     const annotations = { summary: 'It grows.', runbook_url: 'https://runbooks.example/x?a=1&b=2' };
     const resolved = notice({ status: 'resolved', labels: { alertname: 'DlqGrowing' }, endsAt: START + 60_000 });
     expect(messageOf([resolved, notice({ annotations })], group, 'https://dw.example/')).toEqual({
-      text: '[FIRING 1, RESOLVED 1] DlqGrowing account="production"',
+      text: '[FIRING 1, RESOLVED 1] DlqGrowing account="production": It grows.',
       mrkdwn: false,
       attachments: [
         {
@@ -94,6 +94,12 @@ describe('messages', () => {
         },
       ],
     });
+  });
+
+  it('a link to dead letters of one kind is named after them', () => {
+    const status_url = 'https://dw.example/accounts/production/dlq?kind=1f';
+    const [context] = textsOf(messageOf([notice({ annotations: { status_url } })], group, '')).slice(-1);
+    expect(context?.text).toBe(`<${status_url}|dead letters of this kind>`);
   });
 
   it.each([

@@ -12,7 +12,7 @@ interface Expected {
 }
 
 const LATE =
-  /^In the last \d+ min(?: \d+ s)?, \d+ messages missed the target of 5 min and [\d,]+ ended \(the objective allows 1 % to be late\)\.$/;
+  /^In the last \d+ min(?: \d+ s)?, \d+ messages missed the target of 5 min, while [\d,]+ ended \(the objective allows 1 % to be late\)\.$/;
 const OLD =
   /^The longest-queued of \d+ dead letters has been in the queue for 2 d 23 h \(objective: 1 d\); largest kind in the queue: status \d+ from [\w./:-]+ \(\d+ of \d+\)\.$/;
 /** Reported because no dead letter has expired or been removed so far. */

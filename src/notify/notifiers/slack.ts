@@ -49,16 +49,18 @@ function toAttachment(notice: Notice, externalUrl: string) {
 /** Returns a message with firing alerts first. `text` is for push messages and for clients that cannot show blocks. */
 function messageOf(notification: Notification) {
   const { notices, group, externalUrl } = notification;
+  const all = firingFirst(notices);
+  const text = [titleOf(notification), ...all.slice(0, 1).map(summaryOf)].filter(Boolean).join(': ');
   const omitted = `${plural(group.left, 'more alert is', 'more alerts are')} not listed.`;
   const rest = {
     color: '#808080',
     blocks: [{ type: 'context', elements: [plain(omitted, MAX_TITLE)] }],
   };
   return {
-    text: escaped(titleOf(notification), MAX_TEXT),
+    text: escaped(text, MAX_TEXT),
     mrkdwn: false,
     attachments: [
-      ...firingFirst(notices).map(notice => toAttachment(notice, externalUrl)),
+      ...all.map(notice => toAttachment(notice, externalUrl)),
       ...(group.left > 0 ? [rest] : []),
     ],
   };

@@ -61,9 +61,10 @@ export function summaryOf({ status, annotations }: Notice): string {
   return status === 'resolved' && text !== '' ? `Last report: ${text}` : text;
 }
 
-/** Returns the links in an alert's annotations (only http and https), and the link to the status page. */
+/** Returns the links in an alert's annotations (only http and https), and the link to the status page, or to dead letters there. */
 export function linksOf({ runbook_url, dashboard_url, status_url = '' }: Labels, externalUrl: string): readonly Link[] {
-  const all = { runbook: runbook_url, dashboard: dashboard_url, 'status page': status_url || externalUrl };
+  const page = status_url.includes('/dlq?kind=') ? 'dead letters of this kind' : 'status page';
+  const all = { runbook: runbook_url, dashboard: dashboard_url, [page]: status_url || externalUrl };
   return Object.entries(all).flatMap(([text, address]) => {
     const url = URL.parse(address ?? '');
     return url && /^https?:$/.test(url.protocol) ? [{ href: url.href, text }] : [];

@@ -55,7 +55,7 @@ function late(input: CheckInput): Findings {
   const { bad, paused, all, allowed, overSeconds } = burnt;
   const target = durationText(input.settings.objectives.onTimeWithin / 1000);
   // A message becomes late before it ends, so late messages may still be in flight.
-  return `In ${period(overSeconds)}, ${plural(bad, 'message')} missed the target of ${target}${besidePaused(paused)} and ${count(all)} ended (the objective allows ${percent(allowed)} to be late).`;
+  return `In ${period(overSeconds)}, ${plural(bad, 'message')} missed the target of ${target}${besidePaused(paused)}, while ${count(all)} ended (the objective allows ${percent(allowed)} to be late).`;
 }
 
 /** Whether new dead letters or changing waitlists show that messages are being processed. */

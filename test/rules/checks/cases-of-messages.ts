@@ -103,7 +103,7 @@ export const MESSAGES: readonly Case[] = [
       },
     },
     [
-      'critical messages_late 0 min: In the last hour, 60 messages missed the target of 5 min and 240 ended (the objective allows 1 % to be late).',
+      'critical messages_late 0 min: In the last hour, 60 messages missed the target of 5 min, while 240 ended (the objective allows 1 % to be late).',
     ],
   ],
   [
