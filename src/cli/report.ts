@@ -1,3 +1,4 @@
+import { resolve } from 'node:path';
 import { Command, Option } from 'commander';
 import { openBase } from '../agent/base.ts';
 import { createServing } from '../agent/served.ts';
@@ -57,7 +58,11 @@ function readReport(loaded: LoadedConfig, signal: AbortSignal): Promise<Report> 
     const ask = async (peer: Peer) => Report.parse(await reportOfPeer(peer, signal));
     const found = store && (await askAgent(store, loaded.config.store.kind, signal, ask));
     if (found) return found;
-    note('No running agent responded: the accounts are read once. Checks of changes over time have no result.');
+    const { kind, path } = loaded.config.store;
+    const missing = store || kind !== 'sqlite' ? '' : ` through the store ${resolve(path)}, which does not exist`;
+    note(
+      `No running agent responded${missing}: the accounts are read once. Checks of changes over time have no result.`,
+    );
     return collectOnce(loaded, parts, signal);
   });
 }

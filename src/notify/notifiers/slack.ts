@@ -59,10 +59,7 @@ function messageOf(notification: Notification) {
   return {
     text: escaped(text, MAX_TEXT),
     mrkdwn: false,
-    attachments: [
-      ...all.map(notice => toAttachment(notice, externalUrl)),
-      ...(group.left > 0 ? [rest] : []),
-    ],
+    attachments: [...all.map(notice => toAttachment(notice, externalUrl)), ...(group.left > 0 ? [rest] : [])],
   };
 }
 

@@ -81,14 +81,22 @@ function listPage<T extends DlqLookup | EventLookup>(
     ([what, value]) => html` · ${dimensionWords(what)} <b>${named(String(value))}</b>`,
   );
   const words = html`${freshness(shown, context)}${given}`;
+  const more =
+    !isFailed && found.rows.length > 0
+      ? `More rows may exist: a look-up reads at most four pages, and shows ${ROWS} rows`
+      : 'No row of the first four pages matches. Later ones may';
   const notes = isFailed
     ? []
     : [
-        ...(found.hasMore ? [`More rows may exist: a look-up reads at most four pages, and shows ${ROWS} rows`] : []),
+        ...(found.hasMore ? [more] : []),
         ...(found.mayMissNewer ? ['newer rows may be missing, because the service ignores the order'] : []),
         ...describeQuality(found.proven, found.rejected, found.incomplete),
       ];
-  const rows = isFailed ? instead : found.rows.length > 0 ? rowsOf(found) : html`<p class="panel">${none}</p>`;
+  const rows = isFailed
+    ? instead
+    : found.rows.length > 0
+      ? rowsOf(found)
+      : !found.hasMore && html`<p class="panel">${none}</p>`;
   const body = html`${verdict(isFailed ? 'warning' : 'unknown', heading, words)}
 ${isFailed && failureNote(found)}${notes.map(note => html`<p class="note">${capital(note)}.</p>\n`)}${rows}`;
   return page(title, context, [accountBack(view.account, context)], body);

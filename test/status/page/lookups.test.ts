@@ -49,6 +49,13 @@ describe('dead-letter page', () => {
     expect(read(entries(dlq, { kind: 'unknown' }))).not.toContain('last complete walk');
   });
 
+  it('the dead-letter page does not claim that more rows exist if the first pages have no match', () => {
+    const text = read(entries({ ...dlq, rows: [], hasMore: true }, { kind: 'unknown' }));
+    expect(text).toContain('No row of the first four pages matches. Later ones may.');
+    expect(text).not.toMatch(/More rows|No entries were found/);
+    expect(read(entries({ ...dlq, rows: [] }))).toContain('No entries were found.');
+  });
+
   it('the dead-letter page reports rows that are doubtful or missing', () => {
     expect(entries(dlq)).not.toContain('class="note"');
     const text = read(entries({ ...found.dlq, rejected: 2, incomplete: 3 }));
