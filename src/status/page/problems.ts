@@ -87,7 +87,7 @@ export function problemList(problems: readonly Problem[], context: PageContext, 
     const entries =
       account !== null &&
       deadLetterKind !== undefined &&
-      html`<a href="${root + entriesPath(account, deadLetterKind)}">entries of this kind</a>`;
+      html`<a href="${root + entriesPath(account, deadLetterKind)}">dead letters of this kind</a>`;
     return html`<li class="item ${severity}" data-key="${JSON.stringify([account, kind, subject])}">
 ${stateMark(severity)}
 <p class="item-head">${withAccount ? place(account) : ''}${subject === null ? '' : named(subject)}${kindTag(kind)}</p>

@@ -56,6 +56,15 @@ describe('account page', () => {
     expect(places).not.toContain(-1);
   });
 
+  it('the account page shows no next start of a paused schedule, and that only the last start of another was on time', () => {
+    const textOf = (state: 'paused' | 'ok') => {
+      const [schedule] = account.schedules;
+      return read(page({ ...account, schedules: schedule ? [{ ...schedule, state }] : [] }));
+    };
+    expect(textOf('paused')).toMatch(/paused —/);
+    expect(textOf('ok')).toMatch(/last on time (?!—)/);
+  });
+
   it('the account page explains once per section why its numbers are unknown', () => {
     const text = page(withdrawn);
     for (const id of ['dead-letters', 'events', 'flow-control']) {
