@@ -179,10 +179,9 @@ export async function orderApproval(requested: { action: string; by: string }, d
       const { id, target } = action;
       const isMeant =
         target.dlqId === requested.action || (requested.action.length >= MIN_PREFIX && id.startsWith(requested.action));
-      if (isMeant && action.approvedBy !== undefined) approvedBy = action.approvedBy;
-      else if (isMeant && waitsForApproval(action, at)) {
-        found.push({ ...action, account, breakers: [...breakers.keys()] });
-      }
+      if (!isMeant) continue;
+      if (waitsForApproval(action, at)) found.push({ ...action, account, breakers: [...breakers.keys()] });
+      else approvedBy ??= action.approvedBy;
     }
   }
   const [one, another] = found;

@@ -62,11 +62,11 @@ describe('watched keys', () => {
   it('reads watched keys in a separate round that exists only if keys are watched', async () => {
     const { parsed } = await setUp({ watch: ['a', 'b'], watchEvery: '2s' });
     expect(flowControl.rounds(parsed)).toEqual({
-      list: { every: 15_000, requests: 1, priority: 'flow_control' },
-      watch: { every: 2000, requests: 2, priority: 'flow_control' },
+      list: { every: 15_000, requests: 1, why: expect.any(String), priority: 'flow_control' },
+      watch: { every: 2000, requests: 2, why: 'reads each watched key', priority: 'flow_control' },
     });
     expect(flowControl.rounds(flowControl.options.parse({}))).toEqual({
-      list: { every: 15_000, requests: 1, priority: 'flow_control' },
+      list: { every: 15_000, requests: 1, why: expect.any(String), priority: 'flow_control' },
     });
   });
 
