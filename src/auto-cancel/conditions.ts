@@ -35,16 +35,16 @@ const digits = z
 
 export const conditions = z.strictObject({
   url: text.optional().describe('URL of the message. One match of `in`, `prefix` or `matches` is enough.'),
-  workflowUrl: text.optional().describe('As `url`: URL of the workflow.'),
-  failureCallbackUrl: text.optional().describe('As `url`: URL of the failure callback.'),
-  label: text.optional().describe('As `url`: any of the labels.'),
-  queue: text.optional().describe('As `url`: queue.'),
-  topic: text.optional().describe('As `url`: topic (URL group).'),
-  schedule: text.optional().describe('As `url`: schedule.'),
-  flowControlKey: text.optional().describe('As `url`: flow-control key.'),
+  workflowUrl: text.optional().describe('Same patterns as `url`, for the URL of the workflow.'),
+  failureCallbackUrl: text.optional().describe('Same patterns as `url`, for the URL of the failure callback.'),
+  label: text.optional().describe('Same patterns as `url`, for any of the labels.'),
+  queue: text.optional().describe('Same patterns as `url`, for the queue.'),
+  topic: text.optional().describe('Same patterns as `url`, for the topic (URL group).'),
+  schedule: text.optional().describe('Same patterns as `url`, for the schedule.'),
+  flowControlKey: text.optional().describe('Same patterns as `url`, for the flow-control key.'),
   responseStatus: alternatives(digits)
     .optional()
-    .describe('As `url`: digits of the last status, such as `{ prefix: [5] }`.'),
+    .describe('Same patterns as `url`, for the digits of the last status, such as `{ prefix: [5] }`.'),
 } satisfies Readonly<Record<ConditionKey, z.ZodType>>);
 
 export const NO_MATCH = `must name at least one of ${CONDITION_KEYS.join(', ')}: an empty match would match everything`;

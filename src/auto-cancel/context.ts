@@ -100,7 +100,7 @@ export function createContexts(deps: ContextsDeps) {
   if (behind > 0) {
     log.warn(
       { account, seconds: behind / 1000 },
-      'the newest journal entry is in the future: limits count from its time',
+      'the newest journal entry is in the future: limits use its time as the present',
     );
   }
   const time = createLimitClock(clock, state.lastAt, ms => {

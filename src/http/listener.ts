@@ -87,7 +87,11 @@ function keepCertificates(server: TlsServer, first: WebTls, { access, admission 
     const why = refusalOf(socket, by);
     if (why === undefined) admission.admit(socket, by);
     else {
-      logBound('tls', { address: socket.remoteAddress, error: why }, 'clients are disconnected for their certificate');
+      logBound(
+        'tls',
+        { address: socket.remoteAddress, error: why },
+        'clients are disconnected because of their certificate',
+      );
       socket.destroy();
     }
   });

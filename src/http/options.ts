@@ -61,7 +61,7 @@ export const serverOptions = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Whether every host that reaches the port may read it. `true` turns off the warning about a port without authentication.',
+      'Whether every host that reaches the port may read the data. `true` only turns off the warning about a port without authentication.',
     ),
   probesListen: ListenAddress.nullable()
     .default(null)

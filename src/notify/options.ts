@@ -72,7 +72,7 @@ const webhookOptions = z
       .default(null)
       .describe('Key that signs requests, or PagerDuty’s routing key: `{ env: NAME }` or `{ file: PATH }`.'),
     headers: headerSettings.describe(
-      'Headers of requests in the format `template`: `{ env: NAME }` or the value itself. Default content type: application/json.',
+      'Headers to send if `format` is `template`. Each value is a text or `{ env: NAME }`. Default content type: application/json.',
     ),
     body: z
       .string()

@@ -145,7 +145,9 @@ const pathOptions = z.strictObject({
     .describe('Path of the event log. `auto`: `/v2/events`, or `/v2/logs` if the service responds with 404 or 405.'),
   flowControlKey: keyPath
     .default(`/v2/flowControl/${KEY}`)
-    .describe(`Path of a single flow-control key. Some versions of the service use \`/v2/keys/rotate/${KEY}\`.`),
+    .describe(
+      `Path from which a single flow-control key is read. In some versions of the service, it is \`/v2/keys/rotate/${KEY}\`.`,
+    ),
   rotateToken: rotateTokenPath
     .default('/svc/user/rotatetoken')
     .describe(

@@ -225,7 +225,7 @@ export const eventFamilies = {
   }),
   late: counter({
     name: 'delivery_event_log_late_total',
-    help: 'Events that the log listed more than events.overlap late. delivery_events_total includes them.',
+    help: 'Events that appeared in the log with a delay of more than events.overlap. delivery_events_total includes them.',
     pick: ({ log }) => log.late,
   }),
   duplicates: counter({

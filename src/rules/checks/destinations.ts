@@ -49,7 +49,7 @@ export const FAILING_DESTINATIONS: readonly AccountCheck[] = [
     for: 5 * MINUTE,
     // Intervals between retries grow, so a pause between attempts does not mean recovery.
     keepFiringFor: HOUR,
-    when: `more than ${attempts.more} delivery attempts to a destination failed ${inLast(attempts.over)}, and fewer succeeded; or at least ${messages.fewest} messages to it failed ${inLast(messages.over)}, and none was delivered; only if \`collect.events.destination\` is set`,
+    when: `if \`collect.events.destination\` is set: more than ${attempts.more} delivery attempts to a destination failed ${inLast(attempts.over)}, and fewer succeeded than failed; or at least ${messages.fewest} messages to it failed ${inLast(messages.over)}, and none was delivered`,
     check: failing,
   }),
 ];

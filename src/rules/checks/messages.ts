@@ -115,13 +115,13 @@ export const MESSAGES: readonly AccountCheck[] = [
     severity: 'critical',
     for: 2 * MINUTE,
     keepFiringFor: KEEP_BURNING_FOR,
-    when: `the share of failed messages exceeds ${burnText('fast')}; at least ${MIN_BAD} messages failed in the longer window`,
+    when: `the share of failed messages exceeds ${burnText('fast')}; in either case, at least ${MIN_BAD} messages failed in the longer window`,
     check: failing('fast'),
   }),
   defineCheck('messages_failing_slowly', 'DeliveryErrorBudgetSlowBurn', {
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `the share of failed messages exceeds ${burnText('slow')}; at least ${MIN_BAD} messages failed in the longer window; unknown within six hours after \`messages_failing\``,
+    when: `the share of failed messages exceeds ${burnText('slow')}; in either case, at least ${MIN_BAD} messages failed in the longer window; unknown within six hours after \`messages_failing\``,
     check: failing('slow'),
   }),
   defineCheck('messages_late', 'DeliveryMessagesLate', {
@@ -129,7 +129,7 @@ export const MESSAGES: readonly AccountCheck[] = [
     // Messages that fail after retries are late first. They are one incident.
     for: 5 * MINUTE,
     keepFiringFor: KEEP_BURNING_FOR,
-    when: 'as for `messages_failing`, with messages that became overdue, not counting those on paused keys, and `objectives.onTime`; unknown during `messages_failing`, and if pauses of keys cannot be read',
+    when: 'the condition of `messages_failing`, but with messages that became overdue (except on paused keys) and `objectives.onTime`; unknown during `messages_failing`, and if key pauses cannot be read',
     check: late,
   }),
   defineCheck('deliveries_stalled', 'DeliveryMessagesLate', {
