@@ -1,5 +1,14 @@
 import { spawnSync } from 'node:child_process';
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  chownSync,
+  copyFileSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  writeFileSync,
+} from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { unlimited } from '../support/agent.ts';
@@ -45,11 +54,14 @@ describe.skipIf(!requireProgram('systemd-analyze'))('deploy/systemd/delivery-wat
 /** Creates the folders of the unit, for another user than root, and a running agent of this user in them. */
 async function startUnit() {
   const [user, root] = [process.getuid?.() || NOBODY, newFolder()];
-  const [state, credentials] = [join(root, 'state'), join(root, 'credentials')];
+  const [state, credentials, node] = [join(root, 'state'), join(root, 'credentials'), join(root, 'node')];
   const token = join(credentials, 'token');
   chmodSync(root, 0o755);
   // npm installs files that every user can read.
   chmodSync(dirname(dirname(mainFile())), 0o755);
+  // The checkout may be in a folder that only root can enter.
+  copyFileSync(process.execPath, node);
+  chmodSync(node, 0o755);
   for (const folder of [state, credentials]) mkdirSync(folder, { mode: 0o700 });
   const emulator = await emulateEmpty({ token: 'token-canary' });
   emulator.state.addDlqEntry({ messageId: 'msg_1', enteredAt: Date.now() - 60_000 });
@@ -62,7 +74,7 @@ async function startUnit() {
   const [, variables = ''] = /^Environment=(.*)$/m.exec(UNIT) ?? [];
   const drop = process.getuid?.() === 0 ? ['setpriv', `--reuid=${user}`, `--regid=${user}`, '--clear-groups'] : [];
   const wrap = [...drop, 'env', `--chdir=${state}`];
-  const service = startCli(['serve', '--config', config], {}, [...wrap, ...variables.split(' ')]);
+  const service = startCli(['serve', '--config', config], {}, [...wrap, ...variables.split(' ')], node);
   afterThisTest(async () => {
     service.kill('SIGTERM');
     await service.ended;
@@ -72,7 +84,7 @@ async function startUnit() {
     state,
     user,
     /** Runs a command in the state folder, in the environment of a shell. */
-    command: (args: readonly string[]) => runCli(args, { DELIVERY_WATCH_CONFIG: config }, wrap),
+    command: (args: readonly string[]) => runCli(args, { DELIVERY_WATCH_CONFIG: config }, wrap, node),
   };
 }
 

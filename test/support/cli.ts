@@ -17,14 +17,16 @@ export interface CliProcess {
 }
 
 /**
- * Runs the real command line in a separate process. `wrap`: a command that runs it, for example to drop a privilege.
+ * Runs the real command line in a separate process. `wrap`: a command that runs it, for example to drop a privilege. `node`: the
+ * path of Node.js.
  */
 export function startCli(
   args: readonly string[],
   env: Readonly<Record<string, string>> = {},
   wrap: readonly string[] = [],
+  node = process.execPath,
 ): CliProcess {
-  const [program, ...rest] = [...wrap, process.execPath, mainFile(), ...args] as [string, ...string[]];
+  const [program, ...rest] = [...wrap, node, mainFile(), ...args] as [string, ...string[]];
   const { PATH = '', NODE_COMPILE_CACHE } = process.env;
   const child = spawn(program, rest, {
     env: { PATH, ...(NODE_COMPILE_CACHE && { NODE_COMPILE_CACHE }), ...env },
