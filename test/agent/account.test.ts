@@ -141,11 +141,13 @@ it('closes an account immediately even if the service does not respond', async (
   const { open, start } = setUp([{ name: 'a', baseUrl: service.url }]);
   const account = await open('a');
   const starting = start(account);
-  await eventually(() => expect(service.requests.length).toBeGreaterThan(2));
-  const { length } = service.requests;
+  // Rounds of optional lists start later: a request of one may be on its way when the account is closed.
+  const seen = () => service.requests.filter(request => !/schedules|queues|workflows/.test(request));
+  await eventually(() => expect(seen().length).toBeGreaterThan(2));
+  const before = seen();
   await account.close();
   await starting;
-  expect(service.requests).toHaveLength(length);
+  expect(seen()).toEqual(before);
 });
 
 it('keeps the data of lists that vanish from the responses until three rounds agree, also across a restart', async () => {

@@ -136,10 +136,12 @@ describe('missed starts', () => {
         const { read } = setUp();
         // The start at 0 precedes the first read.
         const startTimes = [0, ...started.flatMap((isStarted, index) => (isStarted ? (index + 1) * 10 : []))];
-        let [minutes, provable, evaluatedTo] = [2, 0, 3];
-        let history = historyOf(await read(minutes, [every10(minutes, 0)]));
+        let [seconds, provable, evaluatedTo] = [120, 0, 3];
+        let history = historyOf(await read(2, [every10(2, 0)]));
         for (const gap of gaps) {
-          minutes += gap / 60;
+          // In whole seconds, because sums of fractions of minutes are inexact.
+          seconds += gap;
+          const minutes = seconds / 60;
           const last = startTimes.findLast(start => start <= minutes) ?? 0;
           history = historyOf(await read(minutes, [every10(minutes, last)]));
           // A start is provably missing if a read shows that none has followed the previous one.
