@@ -106,7 +106,7 @@ export { OTHER } from './cap.ts';
 export { type Cadence, type Collector, withReader } from './collector.ts';
 export type { CallbackTracking } from './dlq/callback-tracker.ts';
 export type { DeadLetter } from './dlq/ends.ts';
-export { type DlqFacts, type SelectionFacts, shownFilters } from './dlq/facts.ts';
+export { type DlqFacts, MAX_KINDS_SHOWN, type SelectionFacts, shownFilters } from './dlq/facts.ts';
 export { breakdownFamilies, dlqFamilies, filterFamilies } from './dlq/families.ts';
 export { type EventsFacts, eventFamilies, eventTotals } from './events/families.ts';
 export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-options.ts';

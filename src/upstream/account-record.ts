@@ -7,7 +7,7 @@ import { boundedText, isObject, type RawFields, UNLIMITED } from './wire.ts';
 /** Maximum length of the record's texts (characters). */
 const MAX_TEXT_LENGTH = 64;
 
-/** RawFields of the account record. Only this file contains its field names. */
+/** Fields of the account record. Only this file contains its field names. */
 const FIELDS: Readonly<Record<AccountLimit, string>> = {
   message_size_bytes: 'max_message_size',
   requests_per_day: 'max_requests_per_day',

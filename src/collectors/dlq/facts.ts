@@ -96,7 +96,8 @@ export function chooseValues({ all, members }: DlqMemory, max: number): DlqMemor
   return new Map(values);
 }
 
-const MAX_KINDS_SHOWN = 50;
+/** Maximum number of kinds with a series, and so in each sample of the history: the largest ones. */
+export const MAX_KINDS_SHOWN = 50;
 
 export function chooseKinds({ all, kindMembers }: DlqMemory): Members {
   const sizes = [...(all.shown?.kinds?.byKey.values() ?? [])].map(({ id, messages }) => [id, messages] as const);

@@ -3,7 +3,7 @@ import { CALLBACK_ENDS, CALLBACK_STATES } from '../../model/message.ts';
 import { OTHER, seriesDropped } from '../cap.ts';
 import { type FactFamily, familiesOf, optionalSample, toSeconds } from '../fact-family.ts';
 import type { Dimension } from './aggregate.ts';
-import { type DlqFacts, type SelectionFacts, shownFilters } from './facts.ts';
+import { type DlqFacts, MAX_KINDS_SHOWN, type SelectionFacts, shownFilters } from './facts.ts';
 import { LEFT_REASONS } from './selection.ts';
 
 const { gauge, counter } = familiesOf<DlqFacts>();
@@ -47,7 +47,7 @@ export const breakdownFamilies = {
 
 const groupMessages = gauge({
   name: 'delivery_dlq_group_messages',
-  help: 'Messages in the dead-letter queue by group: the 50 largest groups, and the sum of all others as __other__.',
+  help: `Messages in the dead-letter queue by group: the ${MAX_KINDS_SHOWN} largest groups, and the sum of all others as __other__.`,
   labels: ['group', 'url_host', 'response_status'],
   pick: ({ kinds: { largest, others } }) => [
     ...largest.map(({ id, urlHost, responseStatus, messages }) => ({

@@ -1,4 +1,4 @@
-import { type DlqFacts, dlqFamilies } from '../../collectors/index.ts';
+import { type DlqFacts, dlqFamilies, MAX_KINDS_SHOWN } from '../../collectors/index.ts';
 import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
 import type { CheckInput } from './account.ts';
@@ -6,9 +6,6 @@ import type { Finding } from './check.ts';
 import { count, within } from './words.ts';
 
 type Kind = DlqFacts['kinds']['largest'][number];
-
-/** Maximum number of kinds of dead letters with a series, and so in each sample of the history: the largest ones. */
-const RECORDED_KINDS = 50;
 
 const sizeOf = ({ shown }: CheckInput) => shown.dlq?.now?.selections.get('all')?.messages;
 const kindsOf = ({ shown }: CheckInput): readonly Kind[] => shown.dlq?.now?.kinds.largest ?? [];
@@ -25,7 +22,7 @@ export function kindChanges(input: CheckInput) {
   const [start] = recent(dlqFamilies.groups.name, HOUR);
   if (!start) return undefined;
   const before = (series: string) => recent(series, HOUR).find(({ at }) => at === start.at)?.value;
-  const unrecorded = start.value <= RECORDED_KINDS ? 0 : undefined;
+  const unrecorded = start.value <= MAX_KINDS_SHOWN ? 0 : undefined;
   const change = (value: number | undefined, from: number | undefined) =>
     value === undefined || from === undefined ? undefined : value - from;
   return {
