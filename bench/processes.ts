@@ -49,8 +49,8 @@ export async function startAgent(config: object, env: Readonly<Record<string, st
   };
 }
 
-/** Returns the current or peak memory of a process (MiB). */
-export function memoryOf(pid: number, name: 'VmRSS' | 'VmHWM'): number {
+/** Returns the current or peak memory of a process, or its current memory without mapped files (MiB). */
+export function memoryOf(pid: number, name: 'VmRSS' | 'VmHWM' | 'RssAnon'): number {
   const status = readFileSync(`/proc/${pid}/status`, 'utf8');
   return Number(new RegExp(`^${name}:\\s+(\\d+) kB$`, 'm').exec(status)?.[1]) / 1024;
 }
