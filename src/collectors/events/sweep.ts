@@ -11,7 +11,10 @@ const MAX_MINUTES = 5;
 /** Number of known events at which a range is no longer extended. */
 const MANY = 50_000;
 
-/** Returns the next range of complete minutes older than `lateSweep` and outside the overlap of other reads, or undefined. */
+/**
+ * Returns the next range older than `lateSweep` and outside the overlap of other reads, or undefined. Ranges end with a minute. In a
+ * quiet log, the last one ends where the tail starts, because neither would read the rest of that minute.
+ */
 export function nextRange(
   { checkpoint, minutes }: Memory,
   now: number,
@@ -28,7 +31,8 @@ export function nextRange(
   // The range must be older than `lateSweep` by the log's timestamps, too: the service's time may be wrong.
   const settled = (checkpoint.newest ?? 0) + Math.max(0, now - checkpoint.foundAt);
   const limit = Math.min(Math.min(now, settled) - lateSweep, checkpoint.dedupeFrom - 1, end * MINUTE - 1);
-  const to = Math.floor((limit + 1) / MINUTE) * MINUTE - 1;
+  const wholeMinutes = Math.floor((limit + 1) / MINUTE) * MINUTE - 1;
+  const to = limit === checkpoint.dedupeFrom - 1 ? limit : wholeMinutes;
   return to >= from ? { from, to } : undefined;
 }
 

@@ -65,6 +65,22 @@ it('counts each message once as due, and as on time if delivered in time, despit
   );
 });
 
+it('finds an end that the log lists late although no event follows', async () => {
+  const service = createLog();
+  const { clock } = service;
+  const agent = createAgent(service, OPTIONS);
+  await agent.round('tail');
+  const start = clock.now + SECOND;
+  service.add('msg_late', ['created'], start);
+  service.log.push({ messageId: 'msg_late', state: 'delivered', time: start + SECOND, listedAt: start + HOUR });
+  service.add('msg_last', ['created', 'delivered'], start + SECOND + OVERLAP);
+  clock.now += MINUTE;
+  await agent.round('tail');
+  clock.now += 2 * HOUR;
+  for (const round of ['tail', 'sweep']) await agent.round(round);
+  expect(agent.shown().log).toMatchObject({ due: 2, onTime: 2 });
+});
+
 it('counts a message as due when it ends or misses its target, but not if it is cancelled before', async () => {
   const service = createLog();
   const { clock } = service;
