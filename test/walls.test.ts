@@ -353,7 +353,12 @@ describe('import rules', () => {
       return [...found].filter(file => /^(cli|emulator|mixin)\//.test(file)).sort();
     };
     expect(carried('cli/cli.ts')).toEqual(['cli/cli.ts', 'cli/exit-status.ts']);
-    expect(carried('cli/serve.ts')).toEqual(['cli/config-option.ts', 'cli/serve.ts', 'cli/until-stopped.ts']);
+    expect(carried('cli/serve.ts')).toEqual([
+      'cli/config-option.ts',
+      'cli/save-memory.ts',
+      'cli/serve.ts',
+      'cli/until-stopped.ts',
+    ]);
   });
 
   it('only kit/clock.ts reads the time and starts timers', () => {

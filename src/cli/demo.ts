@@ -11,6 +11,7 @@ import { version } from '../kit/version.ts';
 import { DEMO_EVENTS, DEMO_SEED, demoAccount, demoSettings, demoSpeed } from './demo-settings.ts';
 import { startEmulatorFor } from './emulate.ts';
 import { numberOption } from './option-values.ts';
+import { saveMemory } from './save-memory.ts';
 import { untilStopped } from './until-stopped.ts';
 
 const HINTS: Readonly<Record<string, string>> = {
@@ -64,6 +65,7 @@ export function demoCommand(): Command {
         // Ignore the environment: OpenTelemetry's variables would send spans elsewhere.
         const agent = await startAgent(loaded, { env: {}, clock, random: Math.random });
         closing.add('agent', () => agent.close());
+        saveMemory();
         const lines = [
           `delivery-watch ${version}: the agent watches an emulated service`,
           `  status page  ${agent.url}/`,

@@ -3,6 +3,7 @@ import { startAgent } from '../agent/agent.ts';
 import { loadConfig } from '../config/load.ts';
 import { endWithin, systemClock } from '../kit/clock.ts';
 import { configOption } from './config-option.ts';
+import { saveMemory } from './save-memory.ts';
 import { untilStopped } from './until-stopped.ts';
 
 /** Interval between checks of the configuration's files (ms). */
@@ -39,6 +40,7 @@ export function serveCommand(): Command {
           random: Math.random,
           watchEvery: WATCH_EVERY,
         });
+        saveMemory();
         reload = agent.reload;
         if (isRequested) void reload();
         const isLost = await Promise.race([stopped.then(() => false), agent.lost.then(() => true)]);
