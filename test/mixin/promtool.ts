@@ -25,7 +25,7 @@ export interface RuleTest {
   readonly step?: number;
 }
 
-const DEFAULT_STEP = 0.5;
+const DEFAULT_STEP = 1;
 
 export const promtools = bothVersions('promtool');
 
