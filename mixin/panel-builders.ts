@@ -111,7 +111,6 @@ function heatmapPanel({ queries, unit = 'seconds' }: HeatmapSpec) {
         .steps(64)
         .reverse(false),
     )
-    .exemplarsColor('purple')
     .filterValues(new heatmap.FilterValueRangeBuilder().le(1e-9))
     .showValue(common.VisibilityMode.Never)
     .showLegend()
@@ -121,7 +120,7 @@ function heatmapPanel({ queries, unit = 'seconds' }: HeatmapSpec) {
         .yHistogram(false)
         .showColorScale(false),
     )
-    .targets(overTime(queries, PromQueryFormat.Heatmap).map(query => query.exemplar(true)));
+    .targets(overTime(queries, PromQueryFormat.Heatmap));
 }
 
 function builderOf(spec: PanelSpec): Panel {

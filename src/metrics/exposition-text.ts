@@ -1,5 +1,5 @@
 import type { Format } from '../model/exposition.ts';
-import { type Exemplar, type Family, formatValue, type Sample } from './family.ts';
+import { type Family, formatValue, type Sample } from './family.ts';
 
 const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
 const escapeOne = (character: string) => ESCAPES[character] as string;
@@ -28,18 +28,14 @@ export function renderHeader(family: Family, format: Format): string {
   return unit !== undefined && format === 'openmetrics' ? `${help}# UNIT ${name} ${unit}\n` : help;
 }
 
-/** Formats an exemplar. Its label set has 40 characters; OpenMetrics allows 128. */
-const renderExemplar = ({ traceId, value, time }: Exemplar) =>
-  ` # {trace_id="${traceId}"} ${formatValue(value)} ${time / 1000}`;
-
-/** Returns a function that formats samples as lines. It skips repeated series, because the formats forbid them. */
-export function createLines(family: Family, account: string | undefined, format: Format) {
+/** Returns a function that formats samples as lines, the same in both formats. It skips repeated series, which both forbid. */
+export function createLines(family: Family, account: string | undefined) {
   const lead = account === undefined ? '' : `account="${escapeLabelValue(account)}"`;
   const bucketLabels = [...family.labels, 'le'];
   const seen = new Set<string>();
   return (samples: readonly Sample[]): string => {
     const lines: string[] = [];
-    for (const { labels, suffix = '', value, exemplar } of samples) {
+    for (const { labels, suffix = '', value } of samples) {
       const named: Readonly<Record<string, string | undefined>> = labels;
       let pairs = lead;
       for (const name of suffix === '_bucket' ? bucketLabels : family.labels) {
@@ -49,16 +45,11 @@ export function createLines(family: Family, account: string | undefined, format:
       const series = pairs === '' ? suffix : `${suffix}{${pairs}}`;
       if (seen.has(series)) continue;
       seen.add(series);
-      const trace = exemplar && format === 'openmetrics' ? renderExemplar(exemplar) : '';
-      lines.push(`${family.name}${series} ${formatValue(value)}${trace}\n`);
+      lines.push(`${family.name}${series} ${formatValue(value)}\n`);
     }
     return lines.join('');
   };
 }
-
-/** Whether these samples differ between OpenMetrics and text. */
-export const hasExemplars = ({ type }: Family, samples: readonly Sample[]): boolean =>
-  type === 'histogram' && samples.some(({ exemplar }) => exemplar !== undefined);
 
 /** Last line of each format. */
 export const END: Readonly<Record<Format, string>> = { text: '', openmetrics: '# EOF\n' };

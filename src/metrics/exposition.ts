@@ -2,7 +2,7 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { createYielder, type Yielder } from '../kit/yielder.ts';
 import type { Format, Scope } from '../model/exposition.ts';
-import { createLines, END, hasExemplars, renderHeader } from './exposition-text.ts';
+import { createLines, END, renderHeader } from './exposition-text.ts';
 import type { Family, Sample, Source } from './family.ts';
 
 /** Content types of version 1.0.0 must name an escaping. Our names need none, so any escaping is valid. */
@@ -28,21 +28,15 @@ interface RenderOptions {
   readonly gzip: boolean;
 }
 
-/** Sample lines of one family of one source, in pieces. Both formats share the text if there are no exemplars. */
-type Fragment = Readonly<Record<Format, readonly string[]>>;
-
-/** Fragments by family name. Families without samples are missing. */
-type Fragments = ReadonlyMap<string, Fragment>;
+/** Sample lines of one source by family name, in pieces. Families without samples are missing. */
+type Fragments = ReadonlyMap<string, readonly string[]>;
 
 type RenderedSource = ReturnType<typeof createRenderedSource>;
 
 type OnError = (source: Source, error: unknown) => void;
 
-async function linesOf(
-  samples: readonly Sample[],
-  toText: (samples: readonly Sample[]) => string,
-  turns: Yielder,
-): Promise<string[]> {
+async function linesOf(family: Family, account: string | undefined, samples: readonly Sample[], turns: Yielder) {
+  const toText = createLines(family, account);
   const pieces: string[] = [];
   for (let from = 0; from < samples.length; from += PIECE) {
     pieces.push(toText(samples.slice(from, from + PIECE)));
@@ -58,14 +52,10 @@ async function fragmentsOf(source: Source, turns: Yielder): Promise<Fragments> {
   for (const name of all.keys()) {
     if (!names.has(name)) throw new Error(`samples of ${name}, which their source does not list`);
   }
-  const fragments = new Map<string, Fragment>();
+  const fragments = new Map<string, readonly string[]>();
   for (const family of source.families) {
     const samples = all.get(family.name) ?? [];
-    if (samples.length === 0) continue;
-    const inFormat = (format: Format) => linesOf(samples, createLines(family, source.account, format), turns);
-    const text = await inFormat('text');
-    const openmetrics = hasExemplars(family, samples) ? await inFormat('openmetrics') : text;
-    fragments.set(family.name, { text, openmetrics });
+    if (samples.length > 0) fragments.set(family.name, await linesOf(family, source.account, samples, turns));
   }
   return fragments;
 }
@@ -107,7 +97,7 @@ function join(families: readonly Family[], sources: readonly RenderedSource[], f
     for (const [name, fragment] of source.fragments()) {
       const known = lines.get(name) ?? [];
       lines.set(name, known);
-      for (const line of fragment[format]) known.push(line);
+      for (const piece of fragment) known.push(piece);
     }
   }
   const texts = families.flatMap(family => {

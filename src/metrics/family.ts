@@ -14,14 +14,6 @@ export interface Sample<L extends string = string> {
   readonly labels: Readonly<Record<L, string | undefined>>;
   readonly value: number;
   readonly suffix?: '_bucket' | '_sum' | '_count';
-  /** For a bucket: the trace of one of its values. Not supported by text 0.0.4. */
-  readonly exemplar?: Exemplar;
-}
-
-export interface Exemplar {
-  readonly traceId: string;
-  readonly value: number;
-  readonly time: number;
 }
 
 const define =
@@ -64,8 +56,6 @@ export function onlyFamilies(source: Source, isWanted: (family: Family) => boole
 export interface HistogramState {
   readonly counts: number[];
   sum: number;
-  /** Latest trace of each bucket, if any. */
-  exemplars?: (Exemplar | null)[];
 }
 
 export function createHistogram(bounds: readonly number[]): HistogramState {
@@ -76,35 +66,24 @@ export function createHistogram(bounds: readonly number[]): HistogramState {
 const roundSum = (sum: number): number => Math.round(sum * 1e6) / 1e6;
 
 /** Adds a value to a histogram. `bounds`: inclusive upper bounds in ascending order. */
-export function observeValue(
-  histogram: HistogramState,
-  bounds: readonly number[],
-  value: number,
-  exemplar?: Omit<Exemplar, 'value'>,
-): void {
+export function observeValue(histogram: HistogramState, bounds: readonly number[], value: number): void {
   let index = 0;
   while (index < bounds.length && value > (bounds[index] as number)) index += 1;
   (histogram.counts[index] as number) += 1;
   histogram.sum += value;
-  if (!exemplar) return;
-  histogram.exemplars ??= bounds.map(() => null);
-  histogram.exemplars[index] = { ...exemplar, value };
 }
 
 export function histogramSamples<L extends string>(
   labels: Sample<L>['labels'],
   bounds: readonly number[],
-  state: Readonly<HistogramState>,
+  { counts, sum }: Readonly<HistogramState>,
 ): Sample<L>[] {
-  const { counts, sum, exemplars } = state;
   const samples: Sample<L>[] = [];
   let below = 0;
   for (const [index, count] of counts.entries()) {
     below += count;
     const le = formatLe(bounds[index] ?? Number.POSITIVE_INFINITY);
-    const exemplar = exemplars?.[index];
-    const sample = { labels: { ...labels, le }, value: below, suffix: '_bucket' } as const;
-    samples.push(exemplar ? { ...sample, exemplar } : sample);
+    samples.push({ labels: { ...labels, le }, value: below, suffix: '_bucket' });
   }
   samples.push({ labels, value: roundSum(sum), suffix: '_sum' }, { labels, value: below, suffix: '_count' });
   return samples;

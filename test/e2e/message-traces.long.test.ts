@@ -12,7 +12,6 @@ import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { type ReceivedSpan, startOtlpReceiver } from '../support/otlp-receiver.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
-import { requireProgram, startPrometheus } from '../support/prometheus.ts';
 
 const BODY = 'canary-body';
 const SECRET = 'canary-header';
@@ -265,31 +264,5 @@ describe('message traces', () => {
     receiver.answer(200);
     deliver('msg_sent', headers);
     await eventually(() => expect(receiver.spans).toHaveLength(5));
-  });
-});
-
-describe.skipIf(!requireProgram('prometheus'))('exemplars', () => {
-  it('exemplars link from a real Prometheus to the publisher’s trace', async () => {
-    const { start, deliver, publish } = await setUp();
-    const url = await start();
-    const prometheus = await startPrometheus({
-      scrapeConfigs: [{ job_name: 'agent', static_configs: [{ targets: [new URL(url).host] }] }],
-      flags: ['--enable-feature=exemplar-storage'],
-    });
-    afterThisTest(() => prometheus.stop());
-    const headers = publish();
-    deliver('msg_exemplar', headers);
-    await eventually(async () => {
-      const query = new URLSearchParams({
-        query: 'delivery_message_attempts_bucket',
-        start: String(Date.now() / 1000 - 600),
-        end: String(Date.now() / 1000 + 60),
-      });
-      const series = (await prometheus.get(`/api/v1/query_exemplars?${query}`)) as {
-        exemplars: { labels: { trace_id: string }; value: string }[];
-      }[];
-      const [exemplar] = series.flatMap(({ exemplars }) => exemplars);
-      expect(exemplar).toMatchObject({ labels: { trace_id: headers.traceparent?.split('-')[1] }, value: '3' });
-    });
   });
 });

@@ -69,12 +69,11 @@ describe.each(dashboards)('panels of the dashboard %s', (_name, dashboard) => {
   it('stat and table panels use instant queries, and graphs use range queries', () => {
     for (const { title, type, targets } of panels) {
       const showsLast = ['stat', 'table'].includes(type);
-      for (const { instant, range, format, exemplar = false } of targets) {
-        expect({ instant, range, format, exemplar }, title).toEqual({
+      for (const { instant, range, format } of targets) {
+        expect({ instant, range, format }, title).toEqual({
           instant: showsLast,
           range: !showsLast,
           format: type === 'table' || type === 'heatmap' ? type : 'time_series',
-          exemplar: type === 'heatmap',
         });
       }
     }

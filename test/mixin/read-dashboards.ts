@@ -12,7 +12,6 @@ export interface Target {
   readonly instant: boolean;
   readonly range: boolean;
   readonly format: string;
-  readonly exemplar?: boolean;
   readonly datasource: { readonly uid: string };
 }
 

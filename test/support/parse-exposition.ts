@@ -1,18 +1,12 @@
 /**
  * A strict parser of text format 0.0.4 and OpenMetrics 1.0.0, independent of the writer. It also rejects valid features
- * that the project never writes: timestamps, summaries, and exemplars outside of buckets.
+ * that the project never writes: timestamps, summaries and exemplars.
  */
 interface ParsedSample {
   /** Name as written, including the suffix. */
   readonly name: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly value: number;
-  /** Exemplar; only in OpenMetrics and only on buckets. */
-  readonly exemplar?: {
-    readonly labels: Readonly<Record<string, string>>;
-    readonly value: number;
-    readonly at: number;
-  };
 }
 
 export interface ParsedFamily {
@@ -57,22 +51,6 @@ function unescapeText(text: string, allowed: string): string {
     if (character === '' || !allowed.includes(character)) throw new Error(`bad escape ${JSON.stringify(pair)}`);
     return character === 'n' ? '\n' : character;
   });
-}
-
-/** Maximum total length of an exemplar's label names and values (characters). */
-const LONGEST_EXEMPLAR = 128;
-
-/** Parses a sample line of OpenMetrics with an optional exemplar. */
-function parseExemplified(line: string): ParsedSample {
-  const [, series, label = '', text = '', value = '', at = ''] =
-    /^(.*) # \{([a-zA-Z_]\w*)="([^"\\]*)"\} (\S+) (\S+)$/s.exec(line) ?? [];
-  if (series === undefined) return parseSample(line);
-  const sample = parseSample(series);
-  if (!sample.name.endsWith('_bucket')) throw new Error(`exemplar of ${sample.name}, which is not a bucket`);
-  if (label.length + text.length > LONGEST_EXEMPLAR) throw new Error('exemplar too long');
-  const exemplar = { labels: { [label]: text }, value: toNumber(value), at: toNumber(at) };
-  if (exemplar.value > toNumber(sample.labels.le ?? '')) throw new Error('exemplar above its bucket');
-  return { ...sample, exemplar };
 }
 
 function parseSample(line: string): ParsedSample {
@@ -174,7 +152,7 @@ export function parseExposition(text: string, format: ParsedFormat): ParsedFamil
   }
 
   function add(line: string): void {
-    const sample = format === 'openmetrics' ? parseExemplified(line) : parseSample(line);
+    const sample = parseSample(line);
     if (open?.type === undefined) throw new Error(`sample ${sample.name} before its TYPE`);
     const { name } = open;
     const allowed = SUFFIXES[format][open.type] ?? [];

@@ -63,7 +63,7 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
     if (isRedelivery) countRedelivery(memory, event.destination, time);
     return;
   }
-  const traceId = memory.traces?.follow({ message, state, time }, counts(memory, time));
+  memory.traces?.follow({ message, state, time }, counts(memory, time));
   if (state === 'created') begin(memory, event, known, limits);
   else if (state === 'active') startAttempt(memory, event, known, limits, isInOrder);
   else if (state === 'error' && known) {
@@ -71,7 +71,7 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
     memory.touchedOpen.add(message);
     // If the creation time is unknown, only attempts are tracked.
     if (known.createdAt === undefined) close(memory, message, known);
-  } else if (isEnding(event.state)) end(memory, event, { known, outcome: state as MessageOutcome, traceId }, limits);
+  } else if (isEnding(event.state)) end(memory, event, { known, outcome: state as MessageOutcome }, limits);
 }
 
 const counts = ({ checkpoint }: Memory, time: number) => checkpoint !== undefined && time > checkpoint.floor;
@@ -137,17 +137,10 @@ function endAttempt(memory: Memory, open: OpenMessage, result: DeliveryResult, t
 const isOverdue = ({ checkpoint }: Memory, { dueAt }: OpenMessage, time: number, { onTimeWithin }: Limits) =>
   checkpoint !== undefined && time > dueAt + onTimeWithin && dueAt + onTimeWithin > checkpoint.floor;
 
-interface Ending {
-  readonly known: OpenMessage | undefined;
-  readonly outcome: MessageOutcome;
-  /** Trace of the message's delivery span, if it has one. */
-  readonly traceId: string | undefined;
-}
-
 function end(
   memory: Memory,
   { message, time, destination }: KeptEvent,
-  { known, outcome, traceId }: Ending,
+  { known, outcome }: { readonly known: OpenMessage | undefined; readonly outcome: MessageOutcome },
   limits: Limits,
 ): void {
   const { log, ended, touched } = memory;
@@ -164,9 +157,8 @@ function end(
     log.untracked.unknown_start += 1;
     return;
   }
-  const exemplar = traceId === undefined ? undefined : { traceId, time };
-  if (outcome === 'delivered') observeWait([log, tally], 'timeToDeliver', time - known.dueAt, exemplar);
-  observeValue(log.attempts[outcome], BUCKET_BOUNDS.attempts, known.attempts, exemplar);
+  if (outcome === 'delivered') observeWait([log, tally], 'timeToDeliver', time - known.dueAt);
+  observeValue(log.attempts[outcome], BUCKET_BOUNDS.attempts, known.attempts);
   const becomesOverdue = !known.overdue && isOverdue(memory, known, time, limits);
   if (becomesOverdue) log.overdue += 1;
   const isInTime = time <= known.dueAt + limits.onTimeWithin;

@@ -104,11 +104,6 @@ export function observeAttempt(log: LogTally, result: DeliveryResult, ms: number
   observeValue(log.attempt[result], BUCKET_BOUNDS.attempt, seconds(ms));
 }
 
-export function observeWait(
-  tallies: readonly Waits[],
-  wait: keyof Waits,
-  ms: number,
-  exemplar?: { readonly traceId: string; readonly time: number },
-): void {
-  for (const tally of tallies) observeValue(tally[wait], BUCKET_BOUNDS[wait], seconds(ms), exemplar);
+export function observeWait(tallies: readonly Waits[], wait: keyof Waits, ms: number): void {
+  for (const tally of tallies) observeValue(tally[wait], BUCKET_BOUNDS[wait], seconds(ms));
 }

@@ -129,24 +129,23 @@ export class TraceCollector {
 
   /**
    * Creates the spans that an event ends, once all earlier events are listed. `isCounted`: whether the event is later than the
-   * first start of the agent. Returns the trace id of an ended delivery.
+   * first start of the agent.
    */
-  follow({ message, state, time }: FollowedEvent, isCounted: boolean): string | undefined {
+  follow({ message, state, time }: FollowedEvent, isCounted: boolean): void {
     const trace = this.#open.get(message);
-    if (!trace || !(state === 'error' || isEnd(state))) return undefined;
+    if (!trace || !(state === 'error' || isEnd(state))) return;
     const events = trace.events.filter(event => event.time <= time).sort(byTime);
     // `add` has ignored the event.
     const event = events.find(each => each.state === state && each.time === time);
-    if (!event) return undefined;
+    if (!event) return;
     this.#touched.add(message);
     const attempts = attemptsOf(events);
     const { publisher } = trace;
     const [first] = events;
     if (isEnd(state)) this.#open.delete(message);
-    if (!publisher || !first) return undefined;
+    if (!publisher || !first) return;
     if (isCounted) this.#addSpans(trace, publisher, { first, event, attempts });
     trace.done = Math.max(trace.done, attempts.length);
-    return isCounted && isEnd(state) ? trace.ids?.traceId : undefined;
   }
 
   /** Drops a message whose end is missing. */

@@ -167,15 +167,6 @@ describe('spans of a message', () => {
       'n delivery 0-10 cancelled 0',
     ]);
   });
-
-  it('exemplars contain the id of the publisher’s trace', async () => {
-    const { agent, add } = await createTracing();
-    add('m', ['created', 'active', 'delivered']);
-    await agent.run(2);
-    const { timeToDeliver, attempts } = agent.shown().log;
-    for (const { exemplars } of [timeToDeliver, attempts.delivered])
-      expect(exemplars?.filter(each => each !== null).map(({ traceId }) => traceId)).toEqual([PUBLISHER.traceId]);
-  });
 });
 
 describe('incomplete logs', () => {

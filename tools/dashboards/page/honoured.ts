@@ -5,13 +5,12 @@ import { type Panel, warn } from './model.ts';
 const COMMON = [
   /^(id|type|title|description|transparent|pluginVersion|interval|maxDataPoints)$/,
   /^(gridPos|datasource|transformations)\b/,
-  /^targets\[\]\.(refId|expr|legendFormat|format|instant|range|interval|hide|datasource\..*|editorMode|intervalFactor|exemplar|queryType)$/,
+  /^targets\[\]\.(refId|expr|legendFormat|format|instant|range|interval|hide|datasource\..*|editorMode|intervalFactor|queryType)$/,
   /^fieldConfig\.overrides\[\]\.matcher\./,
   // The direction of repeated panels, and options that only affect pointer interaction.
   /^repeatDirection$/,
   /^options\.tooltip\./,
   /^links\[\]\./,
-  /^options\.exemplars\./,
 ];
 
 const REDUCED = [/^options\.(reduceOptions|text)\b/, /^options\.orientation$/];
