@@ -140,15 +140,14 @@ const quality: readonly PanelSpec[] = [
   },
 ];
 
-const { leader, renewals, renewalSeconds } = leaderFamilies;
+const { leader, renewals } = leaderFamilies;
 const NOT_SHARED = 'the store is not shared';
 
 const shared: readonly PanelSpec[] = [
   {
     kind: 'table',
     title: 'Leader and standbys',
-    description:
-      'Which process leads its schema, and does each reach the database? Each schema has one leader. Requests must stay far below the lease time.',
+    description: 'Which process leads its schema, and does each reach the database? Each schema has one leader.',
     labels: { instance: 'Instance', schema: 'Schema' },
     columns: [
       { title: 'Leads', expr: `max by (instance, schema) (${ofAgents(leader)})` },
@@ -156,11 +155,6 @@ const shared: readonly PanelSpec[] = [
         title: 'Failed, last hour',
         expr: `max by (instance) (increase(${ofAgents(renewals, '', { outcome: 'failed' })}[1h]))`,
         thresholds: { warning: 1, critical: 60, calm: 'text' },
-      },
-      {
-        title: 'Requests p95',
-        unit: 'seconds',
-        expr: quantile(0.95, `sum by (instance, le) (increase(${ofAgents(renewalSeconds, '_bucket')}[1h]))`),
       },
     ],
     sortBy: ['Leads'],

@@ -42,18 +42,18 @@ export type AgentBase = Awaited<ReturnType<typeof openBase>>;
 /** Opens leadership if several processes share the store. Its metrics count the lease's requests. */
 async function lead({ lease }: Store, log: Log, deps: PartsDeps) {
   if (!lease) return { leadership: undefined, leaseMeter: undefined };
-  const { clock } = deps;
   const leaseMeter = createLeaseMeter();
   const counted: LeaderLease = {
     ...lease,
     async renew() {
-      const start = clock.monotonic();
-      const outcome = await lease.renew().catch((error: unknown) => {
-        leaseMeter.renewed('failed', (clock.monotonic() - start) / 1000);
-        throw error;
-      });
-      leaseMeter.renewed('ok', (clock.monotonic() - start) / 1000);
-      return outcome;
+      let outcome: 'ok' | 'failed' = 'failed';
+      try {
+        const phase = await lease.renew();
+        outcome = 'ok';
+        return phase;
+      } finally {
+        leaseMeter.renewed(outcome);
+      }
     },
   };
   const { Leadership } = await import('../replicas/leadership.ts');

@@ -1,13 +1,4 @@
-import {
-  counter,
-  createHistogram,
-  gauge,
-  histogram,
-  histogramSamples,
-  observeValue,
-  type Sample,
-  type Source,
-} from './family.ts';
+import { counter, gauge, type Sample, type Source } from './family.ts';
 import { createCounter } from './own.ts';
 
 export const leaderFamilies = {
@@ -21,29 +12,14 @@ export const leaderFamilies = {
     'Renewals of the lease by the leader, and attempts of a standby to acquire it. failed: the database was unreachable or rejected the request.',
     ['outcome'],
   ),
-  renewalSeconds: histogram(
-    'delivery_watch_lease_renewal_duration_seconds',
-    'Duration of these requests, including failed ones. The lease may expire if a renewal takes nearly as long as the lease time.',
-  ),
 } as const;
 
-const BOUNDS = [0.005, 0.025, 0.1, 0.5, 1, 2.5, 5, 15];
-const OUTCOMES = ['ok', 'failed'] as const;
-
 export function createLeaseMeter() {
-  const { leader, renewals, renewalSeconds } = leaderFamilies;
+  const { leader, renewals } = leaderFamilies;
   const changes = { count: 0 };
-  const durations = createHistogram(BOUNDS);
-  const renewed = createCounter(
-    renewals,
-    OUTCOMES.map(outcome => ({ outcome })),
-    changes,
-  );
+  const renewed = createCounter(renewals, [{ outcome: 'ok' }, { outcome: 'failed' }], changes);
   return {
-    renewed(outcome: (typeof OUTCOMES)[number], seconds: number): void {
-      observeValue(durations, BOUNDS, seconds);
-      renewed.inc({ outcome });
-    },
+    renewed: (outcome: 'ok' | 'failed'): void => renewed.inc({ outcome }),
     /** Returns a source for a group. `isLeader` is evaluated at each scrape. */
     sourceOf: (schema: string, isLeader: () => boolean): Source => ({
       families: Object.values(leaderFamilies),
@@ -53,7 +29,6 @@ export function createLeaseMeter() {
         new Map<string, readonly Sample[]>([
           [leader.name, [{ labels: { schema }, value: Number(isLeader()) }]],
           [renewals.name, renewed.samples()],
-          [renewalSeconds.name, histogramSamples({}, BOUNDS, durations)],
         ]),
     }),
   };

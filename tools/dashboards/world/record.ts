@@ -69,14 +69,10 @@ function createRecorder(folder: string) {
 
 /** Returns synthetic lease metrics, because the recorded agent has no shared store. */
 function leaseSeries(at: number): string {
-  const renewals = Math.floor(at / 5000);
   return `${[
     'delivery_watch_leader{schema="delivery_watch"} 1',
-    `delivery_watch_lease_renewals_total{outcome="ok"} ${renewals}`,
+    `delivery_watch_lease_renewals_total{outcome="ok"} ${Math.floor(at / 5000)}`,
     'delivery_watch_lease_renewals_total{outcome="failed"} 0',
-    `delivery_watch_lease_renewal_duration_seconds_bucket{le="0.005"} ${renewals}`,
-    `delivery_watch_lease_renewal_duration_seconds_bucket{le="0.025"} ${Math.floor(1.05 * renewals)}`,
-    `delivery_watch_lease_renewal_duration_seconds_bucket{le="+Inf"} ${Math.floor(1.05 * renewals)}`,
   ].join('\n')}\n`;
 }
 
