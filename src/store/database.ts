@@ -19,7 +19,6 @@ import { createPrivateFile, createPrivateFolder } from '../kit/new-file.ts';
 import { StoreError, sqliteCode, withStoreErrors } from './errors.ts';
 import { lockForProcess } from './lock.ts';
 import { checkSchema, createSchema, requireSchema } from './schema.ts';
-import { checkWal } from './wal.ts';
 
 export interface Database {
   readonly file: string;
@@ -103,7 +102,6 @@ function assertUsable(file: string): void {
   }
   // SQLite would treat such a file as empty and overwrite it.
   if (stat.size > 0 && stat.size < MIN_PAGE_BYTES) throw new StoreError('corrupt', file, `only ${stat.size} bytes`);
-  checkWal(file);
 }
 
 /** Checks the file through a read-only connection, which leaves a bad file unchanged. */

@@ -1,6 +1,5 @@
 import type { DatabaseSync } from 'node:sqlite';
 import { StoreError } from './errors.ts';
-import { CHANGE_LINK, CREATE_LINK } from './wal.ts';
 
 /** Version of the table and its rows. A file with another version is refused. */
 const VERSION = 2;
@@ -46,7 +45,6 @@ export function createSchema(db: DatabaseSync): void {
   db.exec('BEGIN IMMEDIATE');
   try {
     if (pragma(db, 'user_version') !== VERSION) db.exec(TABLE);
-    db.exec(`${CREATE_LINK}; ${CHANGE_LINK}`);
     db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${VERSION}; COMMIT`);
   } catch (error) {
     // A full disk or a failed read makes SQLite roll back by itself.

@@ -5,7 +5,6 @@ import { attachDatabase, type Database, openDatabase } from './database.ts';
 import { StoreError, toStoreError, withStoreErrors } from './errors.ts';
 import { createGroupCommit } from './group-commit.ts';
 import { type Guard, NO_ACCOUNT, type Store } from './store.ts';
-import { CHANGE_LINK } from './wal.ts';
 
 /** Unlike LIKE, comparisons use code points and the primary key, and have no wildcards. */
 export const SCAN = 'SELECT key, value FROM rows WHERE account = ? AND key >= ? AND key < ?';
@@ -48,7 +47,6 @@ function createWrite({ db, assertInPlace }: Pick<Database, 'db' | 'assertInPlace
   const create = db.prepare(CREATE);
   const get = db.prepare(GET);
   const remove = db.prepare(REMOVE);
-  const link = db.prepare(CHANGE_LINK);
   return async (commits: readonly Commit[]): Promise<readonly boolean[]> => {
     let weight = 0;
     const written: boolean[] = [];
@@ -67,7 +65,6 @@ function createWrite({ db, assertInPlace }: Pick<Database, 'db' | 'assertInPlace
           await nextTurn();
         }
       }
-      link.run();
       assertInPlace();
       db.exec('COMMIT');
       return written;

@@ -5,7 +5,6 @@ import {
   mkdirSync,
   readdirSync,
   readFileSync,
-  renameSync,
   rmSync,
   symlinkSync,
   truncateSync,
@@ -46,74 +45,12 @@ async function restartWal(remote: Remote): Promise<void> {
   for (let n = 0; n < 4; n += 1) await remote.commit('a', [{ key: `large ${n}`, value: n + value }]);
 }
 
-async function expectLeftover(name: string): Promise<void> {
-  const before = contents();
-  const message = `${path} cannot be used with a file next to it that belongs to another store (rows.db${name}): nothing was changed; if a backup was restored, move the named file away`;
-  for (const open of [attachSqliteStore, openSqliteStore]) {
-    await expect(open({ path })).rejects.toMatchObject({ name: 'StoreError', reason: 'leftover', message });
-  }
-  expect(contents()).toEqual(before);
-}
-
 async function valueIn(store = openSqliteStore({ path })): Promise<string | undefined> {
   const opened = await store;
   const value = (await opened.scan('a', 'k')).get('k');
   await opened.close();
   return value;
 }
-
-describe('a backup next to the WAL of the file that it replaced', () => {
-  const BACKUPS: Readonly<Record<string, (remote: Remote) => Promise<void>>> = {
-    'a backup made since the WAL was restarted': async remote => {
-      await restartWal(remote);
-      await commit(remote, 'backup');
-      backupDatabase(path, backup);
-    },
-    'a backup made before the WAL was restarted': async remote => {
-      backupDatabase(path, backup);
-      await restartWal(remote);
-    },
-    'a copy of the file of a running agent': async remote => {
-      await restartWal(remote);
-      copyFileSync(path, backup);
-      await restartWal(remote);
-    },
-    'a copy of a closed file': async remote => {
-      await remote.close();
-      copyFileSync(path, backup);
-      await remote.open(path);
-      await restartWal(remote);
-    },
-    'a backup of another store': async () => {
-      await makeStore(backup);
-    },
-  };
-
-  it.each(Object.entries(BACKUPS))('is refused and left unchanged: %s', async (_what, make) => {
-    const remote = startRemote();
-    await remote.open(path);
-    await commit(remote, 'backup');
-    await make(remote);
-    await commit(remote, 'lost');
-    await remote.kill();
-    copyFileSync(backup, path);
-    await expectLeftover('-wal');
-    rmSync(`${path}-wal`);
-    // The shared memory of the killed process does no harm.
-    expect(await valueIn()).not.toBe('lost');
-  });
-
-  it('is refused after it was moved instead of copied', async () => {
-    const remote = startRemote();
-    await remote.open(path);
-    backupDatabase(path, backup);
-    await commit(remote, 'lost');
-    await remote.kill();
-    rmSync(path);
-    renameSync(backup, path);
-    await expectLeftover('-wal');
-  });
-});
 
 describe('files that belong together', () => {
   it('a restored backup opens after its first agent was killed, even repeatedly', async () => {
@@ -176,7 +113,11 @@ it('a store next to the rollback journal of another file is refused and left unc
   await makeStore(path);
   copyFileSync(`${backup}-journal`, `${path}-journal`);
   db.close();
-  await expectLeftover('-journal');
+  const before = contents();
+  const message = `${path} cannot be used with a file next to it that belongs to another store (rows.db-journal): nothing was changed; if a backup was restored, move the named file away`;
+  for (const open of [attachSqliteStore, openSqliteStore])
+    await expect(open({ path })).rejects.toMatchObject({ name: 'StoreError', reason: 'leftover', message });
+  expect(contents()).toEqual(before);
   rmSync(`${path}-journal`);
   expect(await valueIn()).toBeUndefined();
 });
