@@ -7,7 +7,6 @@ import { replicaUrlOf } from '../config/replica-url.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
 import { Alerting } from '../rules/alerting.ts';
 import { createLoops } from '../scheduler/loop.ts';
-import { startStaggered } from '../scheduler/start-staggered.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
 import { Traces } from '../telemetry/traces.ts';
 import { type AgentState, createAgentState } from './agent-state.ts';
@@ -46,7 +45,7 @@ export class Supervisor {
   readonly #accounts = new Map<string, Slot<RunningAccount>>();
   readonly #inTurn = pLimit(1);
   readonly #loops: ReturnType<typeof createLoops>;
-  readonly #starting = new Set<Promise<void>>();
+  readonly #starting = new Set<Promise<unknown>>();
   readonly #stopping = new AbortController();
   readonly #shownSources = createShownSources();
   #prepared!: Prepared;
@@ -283,10 +282,16 @@ export class Supervisor {
   }
 
   #startAccounts(accounts: readonly RunningAccount[]): void {
-    const { clock } = this.#base;
-    const options = { concurrency: CONCURRENCY, timeout: MAX_START, clock, signal: this.#stopping.signal };
-    const start = (account: RunningAccount) => account.start();
-    const starting = startStaggered(accounts, { ...options, start }).finally(() => this.#starting.delete(starting));
+    const start = async (account: RunningAccount) => {
+      if (this.#stopping.signal.aborted) return;
+      const started = new AbortController();
+      const late = this.#base.clock.sleep(MAX_START, started.signal).catch(nothing);
+      await Promise.race([account.start(), late]);
+      started.abort();
+    };
+    const starting = pLimit(CONCURRENCY)
+      .map(accounts, start)
+      .finally(() => this.#starting.delete(starting));
     this.#starting.add(starting);
   }
 
