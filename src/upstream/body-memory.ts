@@ -1,11 +1,5 @@
 import { unlessAborted } from '../kit/clock.ts';
 
-interface Holder {
-  held: number;
-  /** Repeats a reservation that waits. Undefined if none waits. */
-  retry: (() => void) | undefined;
-}
-
 /** Share of one body in a memory. */
 export type Reservation = ReturnType<ReturnType<typeof createBodyMemory>['open']>;
 
@@ -17,42 +11,30 @@ export type Reservation = ReturnType<ReturnType<typeof createBodyMemory>['open']
  */
 export function createBodyMemory(total: number, largest: number) {
   /** Oldest first. */
-  const holders = new Set<Holder>();
+  const bodies = new Set<object>();
   let used = 0;
-
-  function take(holder: Holder, bytes: number): boolean {
-    const [oldest] = holders;
-    if (holder !== oldest && used + bytes > total - largest) return false;
-    holder.held += bytes;
-    used += bytes;
-    return true;
-  }
-
+  let released = Promise.withResolvers<void>();
   return {
     used: () => used,
     open() {
-      const holder: Holder = { held: 0, retry: undefined };
-      holders.add(holder);
+      const body = {};
+      let held = 0;
+      bodies.add(body);
       return {
         /** Reserves more bytes. Waits until they are free; throws the signal's reason if it is aborted first. */
         async add(bytes: number, signal: AbortSignal): Promise<void> {
           signal.throwIfAborted();
-          if (take(holder, bytes)) return;
-          const { promise, resolve } = Promise.withResolvers<void>();
-          holder.retry = () => {
-            if (!take(holder, bytes)) return;
-            holder.retry = undefined;
-            resolve();
-          };
-          await unlessAborted(promise, signal).finally(() => {
-            holder.retry = undefined;
-          });
+          const isOldest = () => bodies.values().next().value === body;
+          while (used + bytes > total - largest && !isOldest()) await unlessAborted(released.promise, signal);
+          held += bytes;
+          used += bytes;
         },
         /** Releases all bytes. Must be called exactly once. */
         release(): void {
-          holders.delete(holder);
-          used -= holder.held;
-          for (const { retry } of holders) retry?.();
+          bodies.delete(body);
+          used -= held;
+          released.resolve();
+          released = Promise.withResolvers();
         },
       };
     },
