@@ -42,7 +42,6 @@ function prepare(deps: RotationDeps) {
   const out = deps.out === undefined ? undefined : resolve(deps.out);
   const beside = token.file?.real ?? resolve(account.name);
   const isWritable = !failureOf(() => accessSync(dirname(beside), constants.W_OK));
-  // Agents look for the mark next to the token.
   const mark = upstream.resetMark(out && !(token.file && isWritable) ? join(dirname(out), account.name) : beside);
   const check = upstream.createTokenCheck({ ...deps, ...connect(), addresses: addressesOf(account) });
   return { ...deps, name: account.name, token, old: fingerprint(token.present), out, mark, check };

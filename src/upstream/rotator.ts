@@ -9,7 +9,9 @@ import { createSend, type SendDeps, toUpstreamError, untilAborted } from './send
 
 /** Public entry point of this module for rotation/: token reset and token check. */
 export { parseResetResponse, type ResetResponse } from './account-record.ts';
-export { resetMark } from './token.ts';
+
+/** Returns the path of the file that marks a reset in progress. `tokenFile`: path with symbolic links resolved. */
+export const resetMark = (tokenFile: string) => `${tokenFile}.rotating.json`;
 
 /** Maximum number of bytes of a response to keep. A record has about 1,000. */
 export const MAX_RECORD_BYTES = 1024 * 1024;

@@ -1,12 +1,8 @@
-import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
-import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { systemClock } from '../../src/kit/clock.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
-import { fileToken, resetMark } from '../../src/upstream/token.ts';
 import { allKeys, allRows, createTestClient } from '../support/client.ts';
-import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
 
 const signal = () => new AbortController().signal;
@@ -152,21 +148,5 @@ describe('time limits on requests and retries', () => {
     expect(failing.requests).toHaveLength(1);
     stopping.abort(new Error('stopped'));
     await blocking;
-  });
-
-  it('a request that waits for a token reset gives up at its timeout and does not report the token as rejected', async () => {
-    const file = join(newFolder(), 'token');
-    writeFileSync(file, 'old');
-    writeFileSync(resetMark(file), '');
-    const service = await serve((_request, response) => json(response, {}, 401));
-    const { reader, rejections } = createTestClient(service.url, {
-      token: fileToken(file),
-      timeout: 300,
-      clock: systemClock,
-    });
-    const { error, took } = await timed(allKeys(reader, signal()));
-    expect(error).toMatchObject({ reason: 'unauthorized' });
-    expect(took).toBeLessThan(1500);
-    expect(rejections).toEqual([]);
   });
 });
