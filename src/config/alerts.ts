@@ -1,11 +1,10 @@
-import { accountMayAct } from '../auto-cancel/options.ts';
 import { accountRounds, dataSources } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { someOf } from '../kit/text.ts';
 import { HEARTBEAT, type NotifierOptions, SEVERITIES, type SilenceOptions, severityRank } from '../notify/options.ts';
 import { BUILTIN_ALERTS, BUILTIN_KINDS, isSent, sentNames } from '../rules/checks/alerts.ts';
-import { alertFamilies, collectorsOf } from '../rules/families.ts';
-import { type AlertCondition, type AlertRule, isAbout, type Selector, selectorOf } from '../rules/options.ts';
+import { alertFamilies } from '../rules/families.ts';
+import { type AlertCondition, type AlertRule, type Selector, selectorOf } from '../rules/options.ts';
 import { noSuchName, type Path, type Reporter } from './errors.ts';
 import { neverIs, neverShown } from './label-values.ts';
 import type { Config } from './schema.ts';
@@ -30,24 +29,10 @@ function partsOf(condition: AlertCondition): [path: string[], selector: Selector
   ];
 }
 
-/** Returns the histogram that a series name such as `…_bucket` belongs to, or undefined. */
-function histogramOf(metric: string): string | undefined {
-  const name = metric.replace(/_(bucket|sum|count)$/, '');
-  return dataSources.some(({ families }) =>
-    Object.values(families).some(family => family.type === 'histogram' && family.name === name),
-  )
-    ? name
-    : undefined;
-}
-
 /** Returns why a condition cannot use the metric, or undefined. */
 function metricError({ metric }: Selector, must: 'any' | 'counter' | 'time', { accounts }: Config): string | undefined {
   const found = alertFamilies.get(metric);
-  const histogram = histogramOf(metric);
-  if (!found && histogram !== undefined) {
-    return `must be a gauge or counter; ${histogram} is a histogram, which only Prometheus can evaluate`;
-  }
-  if (!found) return `must be a gauge or counter of an account (docs/metrics.md); there is no ${metric}`;
+  if (!found) return `must be a gauge or counter of an account (docs/metrics.md), not ${metric}`;
   const { family, collector } = found;
   if (must === 'counter' && family.type !== 'counter') return `must be a counter; ${metric} is a gauge`;
   if (must === 'time' && !metric.endsWith('_timestamp_seconds')) {
@@ -136,23 +121,6 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: P
   for (const [inside, selector, must] of partsOf(when)) {
     // A ratio of sums has no labels that could clash.
     checkSelector(selector, must, when.kind === 'ratio' ? [] : Object.keys(labels), checking, [...path, ...inside]);
-  }
-}
-
-/** Warns about alerts in `pauseWhileAlerts` that never fire for an account. */
-function checkPausing({ alerts, autoCancel, accounts }: Config, report: Reporter): void {
-  for (const [index, alert] of autoCancel.pauseWhileAlerts.entries()) {
-    const path = ['autoCancel', 'pauseWhileAlerts', index];
-    const when = alerts.rules.find(({ name }) => name === alert)?.when;
-    if (!when) continue;
-    // The alert may exclude other accounts on purpose.
-    for (const account of accounts.filter(({ name }) => isAbout(when, name) && accountMayAct({ autoCancel }, name))) {
-      const missing = collectorsOf(when).find(collector => roundsOf(collector, [account]).length === 0);
-      if (missing === undefined) continue;
-      const why = `because its collector ${missing} is not enabled`;
-      const message = `${alert} never fires for the account ${account.name}, ${why}: it prevents no cancel there`;
-      report.warn(path, message);
-    }
   }
 }
 
@@ -271,7 +239,6 @@ export function checkAlerts(config: Config, now: number, report: Reporter): void
   }
   if (!alerts.enabled && autoCancel.pauseWhileAlerts.length > 0)
     report.error(['autoCancel', 'pauseWhileAlerts'], 'needs alerts.enabled: true');
-  else checkPausing(config, report);
   if (alerts.enabled && alerts.notifiers.length === 0 && autoCancel.pauseWhileAlerts.length === 0) {
     const message = 'is true, but alerts.notifiers is empty: alerts are evaluated and shown, but not sent';
     report.warn(['alerts', 'enabled'], message);

@@ -97,17 +97,6 @@ const KINDS: Readonly<Record<string, string>> = {
   array: 'a list',
 };
 
-/** Returns a suggestion for a value of the wrong type. */
-function hintOf(expected: string, value: unknown): string {
-  const isText = typeof value === 'string';
-  if (expected === 'boolean' && isText && /^(true|false)$/.test(value)) return ', without quotes';
-  if (expected === 'boolean' && isText && /^(y|yes|on)$/i.test(value)) return ': in YAML 1.2 this is text; write true';
-  if (expected === 'boolean' && isText && /^(n|no|off)$/i.test(value)) return ': in YAML 1.2 this is text; write false';
-  if (/^(number|int)$/.test(expected) && isText && /^-?[\d.]+$/.test(value)) return ', without quotes';
-  if (expected === 'array' && /^(string|number|boolean)$/.test(typeof value)) return ', such as [one, another]';
-  return '';
-}
-
 /** Whether YAML reads a value neither as text nor as a list or section. */
 const isBare = (value: unknown) => value === null || /^(number|boolean)$/.test(typeof value);
 
@@ -125,8 +114,7 @@ function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
   const { code, message } = issue;
   const isOurs = !/^(Invalid|Too|Unrecognized)\b/.test(message);
   const must = () => {
-    if (code === 'invalid_type')
-      return `must be ${KINDS[issue.expected] ?? issue.expected}${hintOf(issue.expected, value)}`;
+    if (code === 'invalid_type') return `must be ${KINDS[issue.expected] ?? issue.expected}`;
     if (code === 'too_big') return boundWords(issue.origin, issue.inclusive, issue.maximum, 'most');
     if (code === 'too_small') return boundWords(issue.origin, issue.inclusive, issue.minimum, 'least');
     if (code === 'invalid_value') return `must be one of ${issue.values.map(String).join(', ')}`;

@@ -14,22 +14,12 @@ const NAMES: readonly string[] = [
   ...accountFamilyNames,
 ];
 
-/** Returns a suggestion for a name that is not a family. */
-function hintOf(pattern: string): string {
-  const whole = pattern.replace(/_(bucket|sum|count)$/, '');
-  if (NAMES.includes(whole)) return `; a histogram is excluded as a whole: write ${whole}`;
-  const beginning = NAMES.filter(name => name.startsWith(pattern));
-  if (beginning.length > 0) return `; write ${pattern}* for the ${beginning.length} families with this prefix`;
-  return '';
-}
-
 function checkPattern(pattern: string, path: Path, report: Reporter): void {
-  const matches = createGlob(pattern);
-  const names = NAMES.filter(matches);
+  const names = NAMES.filter(createGlob(pattern));
   if (names.includes(NEEDED)) {
     report.error(path, `matches ${NEEDED}, which cannot be excluded: without it missing data looks like no data`);
   } else if (names.length === 0) {
-    report.error(path, `matches no metric family of an account (docs/metrics.md)${hintOf(pattern)}`);
+    report.error(path, 'matches no metric family of an account (docs/metrics.md)');
   }
 }
 

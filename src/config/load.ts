@@ -138,7 +138,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
   const { webConfigFile } = config.server;
   if (env && webConfigFile !== null) {
     try {
-      warnings.push(...readWebConfig(webConfigFile, now).warnings);
+      warnings.push(...readWebConfig(webConfigFile).warnings);
     } catch (error) {
       if (!(error instanceof ConfigError)) throw error;
       errors.push(...error.errors);

@@ -6,8 +6,8 @@ import { isLoopback } from '../kit/http-url.ts';
 import { type Env, headerError, Secret, type SecretSetting, secretError, toToken } from '../kit/secret.ts';
 import { addressError, FORMATS } from '../notify/options.ts';
 import { urlError, urlWarning } from '../store/options.ts';
+import { isDisabled, isOtlp, otlpReceiver, tracesProtocol } from '../telemetry/options.ts';
 import { addressesOf, proxyError } from '../upstream/options.ts';
-import { checkEnvironment } from './environment.ts';
 import type { Path, Reporter } from './errors.ts';
 import type { AccountSettings, Config } from './schema.ts';
 import { readText, tryRead } from './text-file.ts';
@@ -166,6 +166,17 @@ function checkReplicaUrl({ server: { replicaUrl: setting } }: Config, env: Env, 
   if (wrong) report.error(['server', 'replicaUrl'], `the environment variable ${setting.env} ${wrong}`);
 }
 
+/** Checks the variables of OpenTelemetry, which no setting names. */
+function checkTracing({ tracing }: Config, env: Env, report: Reporter): void {
+  if (!tracing.enabled || isDisabled(env) || !(tracing.messages || isOtlp(env))) return;
+  try {
+    tracesProtocol(env);
+    otlpReceiver(tracing, env);
+  } catch (error) {
+    report.error(['tracing'], error instanceof Error ? error.message : String(error));
+  }
+}
+
 /** Names of headers that contain credentials. */
 const KEY_HEADER = /authorization|cookie|key|token|secret|password/i;
 
@@ -184,15 +195,14 @@ export function checkSecrets(config: Config, env: Env | undefined, report: Repor
     if (wrong && use.isOptional) report.warn(use.path, `${wrong}${FOR_ROTATION}`);
     else if (wrong) report.error(use.path, wrong);
   }
-  // Those of traces may be unused.
-  for (const { path, value } of headersIn(config).filter(({ path: [section] }) => section === 'alerts')) {
-    const wrong = headerError(value, env);
+  for (const { path, value } of headersIn(config)) {
+    const wrong = path[0] === 'alerts' || config.tracing.enabled ? headerError(value, env) : undefined;
     if (wrong) report.error(path, wrong);
   }
   checkProxies(config, env, report);
   checkStoreUrl(config, env, report);
   checkReplicaUrl(config, env, report);
-  checkEnvironment(config, env, report);
+  checkTracing(config, env, report);
 }
 
 /** Normalizes an address for comparison. */

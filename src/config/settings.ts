@@ -1,4 +1,4 @@
-import { actingRules, minimumSpan, walkEvery } from '../auto-cancel/options.ts';
+import { actingRules, minimumSpan } from '../auto-cancel/options.ts';
 import { enabledRounds, isOptional } from '../collectors/index.ts';
 import { isSamePort, parseListen } from '../http/options.ts';
 import { DAY, formatDuration } from '../kit/duration.ts';
@@ -41,21 +41,11 @@ function checkCollect(collect: Config['collect'], at: At, report: Reporter): voi
   }
 }
 
-/** Matches a URL prefix that ends in the host or port. */
-const OPEN_HOST = /^https?:\/\/[^/?#]+$/;
-
 const URL_KEYS = ['url', 'workflowUrl', 'failureCallbackUrl'] as const;
 
 /** Whether a URL of a message can begin with this text. */
 const mayBeginUrl = (text: string) =>
   ['http://', 'https://'].some(scheme => scheme.startsWith(text) || text.toLowerCase().startsWith(scheme));
-
-/** Returns text with which every match of the expression begins; empty if unknown. */
-function literalStart(pattern: string): string {
-  const [, escaped = '', quantifier] = /^\^?((?:[\w:/-]|\\[./-])*)([?*{])?/.exec(pattern) ?? [];
-  const literal = escaped.replaceAll('\\', '');
-  return pattern.includes('|') ? '' : literal.slice(0, quantifier ? -1 : undefined);
-}
 
 /** Warns of values that no URL has: an exception would exclude nothing. */
 function checkUrls(rule: Rule, path: Path, report: Reporter): void {
@@ -65,26 +55,11 @@ function checkUrls(rule: Rule, path: Path, report: Reporter): void {
       const values = [
         ...(way?.in ?? []).map((text, index) => ({ at: ['in', index], text })),
         ...(way?.prefix ?? []).map((text, index) => ({ at: ['prefix', index], text })),
-        ...(way?.matches ? [{ at: ['matches'], text: literalStart(`${way.matches}`) }] : []),
       ];
       for (const { at, text } of values) {
         if (mayBeginUrl(text)) continue;
         report.warn([...path, part, key, ...at], 'matches no URL: URLs begin with http:// or https://');
       }
-    }
-  }
-}
-
-/** Warns of URL prefixes that also match other hosts. */
-function checkPrefixes({ match }: Rule, path: Path, report: Reporter): void {
-  for (const [key, way] of Object.entries(match)) {
-    for (const [index, prefix] of (way?.prefix ?? []).entries()) {
-      if (!OPEN_HOST.test(prefix)) continue;
-      const other = /:\d+$/.test(prefix) ? `${prefix}0/` : `${prefix}.evil.example/`;
-      report.warn(
-        [...path, 'match', key, 'prefix', index],
-        `also matches ${other}; end the host with a slash: ${prefix}/`,
-      );
     }
   }
 }
@@ -96,21 +71,11 @@ function checkRule(rule: Rule, { accounts }: Config, now: number, path: Path, re
       `is in the past: the rule has only planned cancels since ${new Date(rule.expires).toISOString()}`,
     );
   }
-  checkPrefixes(rule, path, report);
   checkUrls(rule, path, report);
   const own = accounts.filter(({ name }) => rule.accounts?.includes(name) ?? true);
   const { key, ms } = minimumSpan(rule);
   const span = { path: [...path, 'stuckWhen', key], ms };
-  const { maxGap } = rule.stuckWhen;
-  for (const { name, retention, collect } of own) {
-    const { rescanEvery } = collect.dlq;
-    const every = walkEvery([rule], rescanEvery);
-    if (maxGap !== undefined && every < rescanEvery) {
-      report.warn(
-        [...path, 'stuckWhen', 'maxGap'],
-        `is ${formatDuration(maxGap)}: the account ${name} is walked every ${formatDuration(every)} instead of ${formatDuration(rescanEvery)}, and one failed walk may restart all episodes`,
-      );
-    }
+  for (const { name, retention } of own) {
     if (retention.dlq !== null && span.ms >= retention.dlq) {
       const kept = formatDuration(retention.dlq);
       report.warn(

@@ -1,10 +1,9 @@
 import { dirname, isAbsolute, join } from 'node:path';
 import { z } from 'zod';
 import { CLIENT_AUTH, type WebConfig } from '../http/options.ts';
-import { systemClock } from '../kit/clock.ts';
 import { fileStamp } from '../kit/file-stamp.ts';
 import { Secret } from '../kit/secret.ts';
-import { ConfigError, type LocatedError, type Path } from './errors.ts';
+import { ConfigError, type LocatedError } from './errors.ts';
 import { parseContent } from './parse.ts';
 import { readBytes, readText } from './text-file.ts';
 import { readTls } from './web-tls.ts';
@@ -24,8 +23,6 @@ const tlsServerConfig = z.strictObject({
 
 /** Maximum bcrypt cost. With this cost, a check takes seconds, and each further step doubles the time. */
 const MAX_COST = 15;
-/** Range of costs that cause no warning. Lower costs make stolen hashes easy to crack; higher ones make checks slow. */
-const [LOW_COST, HIGH_COST] = [10, 12];
 
 const costOf = (hash: string) => Number(hash.slice(4, 6));
 
@@ -34,7 +31,7 @@ const bcryptHash = z.string().superRefine((hash, context) => {
   if (!/^\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}$/.test(hash)) {
     fail('must be a bcrypt hash of 60 characters such as $2y$10$…: `htpasswd -nBC 10 USER` prints one');
   } else if (costOf(hash) < 4 || costOf(hash) > MAX_COST) {
-    fail(`must have a cost of 4 to ${MAX_COST}, preferably ${LOW_COST} to ${HIGH_COST}; this is ${costOf(hash)}`);
+    fail(`must have a cost of 4 to ${MAX_COST}, preferably 10 to 12; this is ${costOf(hash)}`);
   }
 });
 
@@ -49,28 +46,8 @@ const webConfigFile = z.strictObject({
 /** Maximum file size (bytes). Guards against endless devices such as /dev/zero. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
-function checkUsers(
-  users: Readonly<Record<string, string>>,
-  hasTls: boolean,
-  warn: (path: Path, message: string) => void,
-): void {
-  for (const [user, hash] of Object.entries(users)) {
-    const cost = costOf(hash);
-    const path = ['basic_auth_users', user];
-    if (cost < LOW_COST) warn(path, `has a cost of ${cost}: below ${LOW_COST}, a stolen hash is fast to guess`);
-    if (cost > HIGH_COST)
-      warn(path, `has a cost of ${cost}: above ${HIGH_COST}, the first request of a client takes seconds`);
-  }
-  if (Object.keys(users).length > 0 && !hasTls) {
-    warn(['basic_auth_users'], 'passwords are sent unencrypted without tls_server_config');
-  }
-}
-
 /** Reads a web-config file and the files that it names. Throws ConfigError with all errors, without secrets. */
-export function readWebConfig(
-  file: string,
-  now = systemClock.now(),
-): { config: WebConfig; warnings: readonly LocatedError[] } {
+export function readWebConfig(file: string): { config: WebConfig; warnings: readonly LocatedError[] } {
   /** `fileStamp` of each file. Recorded before reading, to detect changes during and after the read. */
   const stamps = new Map<string, string>();
   const read = <T>(path: string, readFile: (path: string, maxBytes: number) => T): T => {
@@ -87,27 +64,18 @@ export function readWebConfig(
   const { data, errors: faults } = parseContent(webConfigFile, yaml.content, yaml.locate);
   if (!data) throw new ConfigError(faults);
   const errors: LocatedError[] = [];
-  const warnings: LocatedError[] = [];
-  const into = (list: LocatedError[]) => (path: Path, message: string) =>
-    void list.push({ ...yaml.locate(path), message });
   const { tls_server_config: tlsSection, basic_auth_users: users } = data;
   const resolveName = (name: string) => (isAbsolute(name) ? name : join(dirname(file), name));
   const tls =
     tlsSection &&
     readTls(tlsSection, {
       read: name => read(resolveName(name), readBytes).toString('latin1'),
-      now,
-      error: into(errors),
-      warn: into(warnings),
+      error: (path, message) => void errors.push({ ...yaml.locate(path), message }),
     });
-  checkUsers(users, tlsSection !== undefined, into(warnings));
+  const isPlain = Object.keys(users).length > 0 && !tlsSection;
+  const message = 'passwords are sent unencrypted without tls_server_config';
+  const warnings = isPlain ? [{ ...yaml.locate(['basic_auth_users']), message }] : [];
   if (errors.length > 0) throw new ConfigError(errors, warnings);
-  return {
-    config: {
-      tls,
-      users: new Map(Object.entries(users).map(([user, hash]) => [user, new Secret(hash)])),
-      stamps,
-    },
-    warnings,
-  };
+  const secrets = Object.entries(users).map(([user, hash]) => [user, new Secret(hash)] as const);
+  return { config: { tls, users: new Map(secrets), stamps }, warnings };
 }

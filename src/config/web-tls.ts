@@ -18,10 +18,7 @@ interface TlsSection {
 
 interface TlsDeps {
   readonly read: (path: string) => string;
-  /** Milliseconds since the Unix epoch. */
-  readonly now: number;
   error(path: Path, message: string): void;
-  warn(path: Path, message: string): void;
 }
 
 const at = (...keys: string[]) => ['tls_server_config', ...keys];
@@ -57,22 +54,14 @@ export function keyIn(pem: string): KeyObject | string {
   }
 }
 
-function checkDates({ validFromDate, validToDate }: X509Certificate, path: Path, { now, warn }: TlsDeps): void {
-  if (validToDate.getTime() < now) warn(path, `the certificate expired at ${validToDate.toISOString()}`);
-  if (validFromDate.getTime() > now) warn(path, `the certificate is not valid before ${validFromDate.toISOString()}`);
-}
-
 const VERIFIES: readonly WebTls['clientAuth'][] = ['VerifyClientCertIfGiven', 'RequireAndVerifyClientCert'];
 
-function checkClientAuth({ client_auth_type: type, client_ca_file: ca }: TlsSection, { error, warn }: TlsDeps): void {
+function checkClientAuth({ client_auth_type: type, client_ca_file: ca }: TlsSection, { error }: TlsDeps): void {
   if (VERIFIES.includes(type) && ca === undefined) {
     error(at('client_auth_type'), `${type} needs client_ca_file, the trusted authorities`);
   }
   if (type === 'NoClientCert' && ca !== undefined) {
     error(at('client_ca_file'), 'needs a client_auth_type, such as RequireAndVerifyClientCert');
-  }
-  if (type !== 'NoClientCert' && !VERIFIES.includes(type)) {
-    warn(at('client_auth_type'), `${type} accepts any certificate, even a self-signed one`);
   }
 }
 
@@ -84,7 +73,6 @@ export function readTls(section: TlsSection, deps: TlsDeps): WebTls | undefined 
   checkClientAuth(section, deps);
   const [leaf] = (cert === undefined ? undefined : certificatesIn(cert)) ?? [];
   if (cert !== undefined && !leaf) deps.error(at('cert_file'), 'must have a certificate in PEM');
-  if (leaf) checkDates(leaf, at('cert_file'), deps);
   if (ca !== undefined && !certificatesIn(ca)) deps.error(at('client_ca_file'), 'must have certificates in PEM');
   const secret = key === undefined ? undefined : keyIn(key);
   if (typeof secret === 'string') deps.error(at('key_file'), secret);

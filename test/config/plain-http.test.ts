@@ -63,33 +63,3 @@ describe('http to another host', () => {
       [],
     ));
 });
-
-describe('configured OTLP headers', () => {
-  const receiver = { enabled: true, endpoint: 'https://otlp.example/', headers: { 'api-key': { env: 'T' } } };
-  const config = { ...account({}), tracing: receiver };
-  const warnings = (env: object, sections: object = config) =>
-    parseConfig(JSON.stringify(sections), 'x.yaml', { T: 'canary', ...env })
-      .warnings.filter(({ message }) => !message.startsWith('is overridden'))
-      .map(({ path, message }) => `${path} ${message}`);
-  const other = 'https://other.example';
-
-  it('OTLP headers are reported as not sent if the environment names another endpoint', () => {
-    expect(warnings({ OTEL_EXPORTER_OTLP_ENDPOINT: other })).toEqual([
-      'tracing.headers are not sent: OTEL_EXPORTER_OTLP_ENDPOINT names another address; set OTEL_EXPORTER_OTLP_HEADERS for it',
-    ]);
-    expect(warnings({ OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: other })).toEqual([
-      'tracing.headers are not sent: OTEL_EXPORTER_OTLP_TRACES_ENDPOINT names another address; set OTEL_EXPORTER_OTLP_TRACES_HEADERS for it',
-    ]);
-  });
-
-  it('no warning is issued if OTLP headers are sent, missing or in a disabled section', () => {
-    expect(warnings({})).toEqual([]);
-    expect(warnings({ OTEL_EXPORTER_OTLP_ENDPOINT: 'https://otlp.example' })).toEqual([]);
-    for (const tracing of [
-      { ...receiver, headers: {} },
-      { ...receiver, enabled: false },
-    ]) {
-      expect(warnings({ OTEL_EXPORTER_OTLP_ENDPOINT: other }, { ...account({}), tracing })).toEqual([]);
-    }
-  });
-});
