@@ -1,7 +1,7 @@
 import { accountRounds, dataSources } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { someOf } from '../kit/text.ts';
-import { HEARTBEAT, type NotifierOptions, SEVERITIES, type SilenceOptions, severityRank } from '../notify/options.ts';
+import { HEARTBEAT, type SilenceOptions } from '../notify/options.ts';
 import { BUILTIN_ALERTS, BUILTIN_KINDS, isSent, sentNames } from '../rules/checks/alerts.ts';
 import { alertFamilies } from '../rules/families.ts';
 import { type AlertCondition, type AlertRule, type Selector, selectorOf } from '../rules/options.ts';
@@ -139,23 +139,17 @@ export const pausingNames = (alerts: Config['alerts']): readonly string[] => [
 /** Values of the labels of sent alerts; undefined: any value. */
 type LabelValues = ReadonlyMap<string, ReadonlySet<string> | undefined>;
 
-/** Returns the labels of sent alerts of this severity or a higher one. */
-function labelsOfAlerts(
-  { alerts: { rules, builtin }, accounts }: Config,
-  severity: NotifierOptions['severity'],
-): LabelValues {
-  const isSevere = (labels: AlertRule['labels']) => severityRank(labels) >= SEVERITIES.indexOf(severity);
-  const sent = BUILTIN_KINDS.filter(kind => isSent(kind, builtin) && isSevere({ severity: kind.severity }));
-  const own = rules.filter(({ labels }) => isSevere(labels));
+function labelsOfAlerts({ alerts: { rules, builtin }, accounts }: Config): LabelValues {
+  const sent = BUILTIN_KINDS.filter(kind => isSent(kind, builtin));
   const values = new Map<string, Set<string> | undefined>([
-    ['alertname', new Set([...own.map(({ name }) => name), ...sent.map(({ alert }) => alert)])],
+    ['alertname', new Set([...rules.map(({ name }) => name), ...sent.map(({ alert }) => alert)])],
     ['account', new Set(accounts.map(({ name }) => name))],
     ['kind', new Set(sent.map(({ kind }) => kind))],
     ['severity', new Set(sent.map(({ severity }) => severity))],
     ['subject', undefined],
     ['overflow', undefined],
   ]);
-  for (const { when, labels } of own) {
+  for (const { when, labels } of rules) {
     if (when.kind !== 'ratio') {
       for (const label of alertFamilies.get(selectorOf(when).metric)?.family.labels ?? []) values.set(label, undefined);
     }
@@ -168,25 +162,17 @@ function labelsOfAlerts(
 }
 
 /** Warns of labels and values that no alert has. */
-function checkMatch(match: SilenceOptions['match'], known: LabelValues, which: string, path: Path, report: Reporter) {
+function checkMatch(match: SilenceOptions['match'], known: LabelValues, path: Path, report: Reporter) {
   for (const [label, values] of Object.entries(match)) {
     const existing = known.get(label);
     if (!known.has(label)) {
-      report.warn([...path, label], `no ${which} has the label ${label}; there are: ${[...known.keys()].join(', ')}`);
+      report.warn([...path, label], `no sent alert has the label ${label}; there are: ${[...known.keys()].join(', ')}`);
     }
     // The empty value matches alerts without the label.
     for (const value of values.filter(value => value !== '' && existing?.has(value) === false)) {
       const others = existing?.size ? `; there are: ${someOf([...existing])}` : '';
-      report.warn([...path, label], `no ${which} has the ${label} ${value}${others}`);
+      report.warn([...path, label], `no sent alert has the ${label} ${value}${others}`);
     }
-  }
-}
-
-function checkNotifiers(config: Config, report: Reporter): void {
-  for (const [index, { match, severity }] of config.alerts.notifiers.entries()) {
-    const which = severity === 'info' ? 'sent alert' : `sent alert of severity ${severity} or higher`;
-    const path = ['alerts', 'notifiers', index, 'match'];
-    checkMatch(match, labelsOfAlerts(config, severity), which, path, report);
   }
 }
 
@@ -205,7 +191,7 @@ function checkSilences(config: Config, now: number, report: Reporter): void {
         report.error([...path, 'match', label], noSuchName(what, name, names));
       }
     }
-    checkMatch(others, labelsOfAlerts(config, 'info'), 'sent alert', [...path, 'match'], report);
+    checkMatch(others, labelsOfAlerts(config), [...path, 'match'], report);
     if (until !== null && until <= now) {
       report.warn([...path, 'until'], `is in the past: the silence ended at ${new Date(until).toISOString()}`);
     }
@@ -223,7 +209,8 @@ function checkDisabled({ alerts, autoCancel }: Config, report: Reporter): void {
 export function checkAlerts(config: Config, now: number, report: Reporter): void {
   const { alerts, autoCancel } = config;
   checkDisabled(config, report);
-  checkNotifiers(config, report);
+  for (const [index, { match }] of alerts.notifiers.entries())
+    checkMatch(match, labelsOfAlerts(config), ['alerts', 'notifiers', index, 'match'], report);
   checkSilences(config, now, report);
   const taken = config.heartbeat ? alerts.notifiers.findIndex(({ name }) => name === HEARTBEAT) : -1;
   if (taken >= 0)

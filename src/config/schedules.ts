@@ -29,10 +29,6 @@ function checkTimes(schedule: Schedule, path: Path, report: Reporter): void {
   if ((grace + endsWithin) / interval > MAX_OPEN) {
     const message = `plus grace must be at most ${formatDuration(MAX_OPEN * interval)}, the time of ${MAX_OPEN} expected starts`;
     report.error([...path, 'endsWithin'], message);
-  } else if (grace >= interval) {
-    const isGiven = report.isGiven([...path, 'grace']);
-    const message = `is ${formatDuration(grace)}${isGiven ? '' : ' by default'}, but starts are expected every ${formatDuration(interval)}: one start satisfies several expected ones, so a single missed start is not detected`;
-    report.warn([...path, isGiven ? 'grace' : 'cron'], isGiven ? message : `grace ${message}`);
   }
 }
 

@@ -1,8 +1,7 @@
-import { realpathSync } from 'node:fs';
-import { resolve } from 'node:path';
 import { accountMayAct } from '../auto-cancel/options.ts';
 import { replicaUrlError } from '../http/options.ts';
 import { isLoopback } from '../kit/http-url.ts';
+import { identityOf } from '../kit/identity.ts';
 import { type Env, headerError, Secret, type SecretSetting, secretError, toToken } from '../kit/secret.ts';
 import { addressError, FORMATS } from '../notify/options.ts';
 import { urlError, urlWarning } from '../store/options.ts';
@@ -26,14 +25,6 @@ export function secretIn(file: string, what = 'secret'): { readonly content: Sec
 function inFile(file: string): Secret | undefined {
   const found = secretIn(file);
   return 'content' in found ? found.content : undefined;
-}
-
-function realPath(file: string): string {
-  try {
-    return realpathSync(file);
-  } catch {
-    return resolve(file);
-  }
 }
 
 export interface SecretUse {
@@ -211,23 +202,14 @@ function normal(address: string): string {
   return `${url.protocol}//${url.host.replace(/\.(?=:|$)/, '')}${url.pathname.replace(/\/+$/, '')}`;
 }
 
-/** Returns texts that identify a secret: settings with the same secret have at least one in common. Never print them. */
-function identities(setting: SecretSetting, env: Env | undefined): string[] {
-  const value = (found: Secret | string | undefined) => {
-    const text = (found instanceof Secret ? found.reveal() : found)?.trim();
-    return text ? [`=${text}`] : [];
-  };
-  if ('literal' in setting) return value(setting.literal);
-  if ('env' in setting) return [`env ${setting.env}`, ...(env ? value(env[setting.env]) : [])];
-  return [`file ${realPath(setting.file)}`, ...(env ? value(inFile(setting.file)) : [])];
-}
-
 /** Reports accounts that are configured twice: their messages would be counted twice, and their callbacks cancelled twice. */
 export function checkTwins(config: Config, env: Env | undefined, report: Reporter): void {
   const first = new Map<string, AccountSettings>();
   for (const [index, account] of config.accounts.entries()) {
     const addresses = [...new Set(Object.values(addressesOf(account)).map(normal))];
-    const tokens = [account.token, account.actionToken ?? account.token].flatMap(token => identities(token, env));
+    const tokens = [account.token, account.actionToken ?? account.token]
+      .map(token => (env ? currentValue(token, env).trim() : identityOf(token)))
+      .filter(token => token !== '');
     const keys = addresses.flatMap(address => tokens.map(token => `${address}\0${token}`));
     const twin = keys.map(key => first.get(key)).find(found => found !== undefined);
     for (const key of keys) if (!first.has(key)) first.set(key, account);

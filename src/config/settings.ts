@@ -1,6 +1,6 @@
 import { actingRules, minimumSpan } from '../auto-cancel/options.ts';
 import { enabledRounds, isOptional } from '../collectors/index.ts';
-import { isSamePort, parseListen } from '../http/options.ts';
+import { isSamePort } from '../http/options.ts';
 import { DAY, formatDuration } from '../kit/duration.ts';
 import { isLoopback } from '../kit/http-url.ts';
 import { limitKey, maxForReading, PUBLIC_PLANS, PUBLIC_PLANS_AS_OF } from '../upstream/options.ts';
@@ -130,15 +130,8 @@ function checkTarget({ onTimeWithin, window }: Config['objectives'], at: At, rep
 function checkObjectives({ objectives, accounts }: Config, report: Reporter): void {
   checkTarget(objectives, (...keys) => ['objectives', ...keys], report);
   for (const [index, account] of accounts.entries()) {
-    const at = inheritedAt('objectives', index, report);
-    if (report.isGiven(['accounts', index, 'objectives'])) checkTarget(account.objectives, at, report);
-    const { dlqMaxAge } = account.objectives;
-    const { dlq } = account.retention;
-    if (dlq === null || dlqMaxAge < dlq) continue;
-    report.warn(
-      report.isGiven(at('dlqMaxAge')) ? at('dlqMaxAge') : ['accounts', index, 'retention', 'dlq'],
-      `objectives.dlqMaxAge is ${formatDuration(dlqMaxAge)}, but the account ${account.name} keeps dead letters only for ${formatDuration(dlq)}: they expire first`,
-    );
+    if (!report.isGiven(['accounts', index, 'objectives'])) continue;
+    checkTarget(account.objectives, inheritedAt('objectives', index, report), report);
   }
 }
 
@@ -149,19 +142,15 @@ function minRequestsPerDay({ collect }: Pick<AccountSettings, 'collect'>): numbe
     .reduce((sum, { every, requests }) => sum + (DAY / every) * requests, 0);
 }
 
-/** Returns a warning if the budget is below the minimum number of requests. */
-function overBudget(account: AccountSettings): string | undefined {
-  const { budget } = account;
-  const most = Math.floor(Math.min(maxForReading(budget), (budget.requestsPerSecond * DAY) / 1000));
-  const least = Math.ceil(minRequestsPerDay(account));
-  if (least <= most) return undefined;
-  return `reading takes at least ${least} requests a day, even with no new data and one page per list, but the budget allows ${most} for reading: rounds will wait, and data will be older than configured`;
-}
-
-/** Compares the budget with the limits of the account's plan. */
-function checkPlan({ name, budget, limits, ...account }: AccountSettings, path: Path, report: Reporter): void {
+/** Compares the budget with the minimum number of requests, and with the limits of the account's plan. */
+function checkBudget({ name, budget, limits, ...account }: AccountSettings, path: Path, report: Reporter): void {
   const { requests_per_day: perDay, requests_per_second: perSecond } = limits;
   const least = Math.ceil(minRequestsPerDay(account));
+  const allowed = Math.floor(Math.min(maxForReading(budget), (budget.requestsPerSecond * DAY) / 1000));
+  if (least > allowed) {
+    const message = `reading takes at least ${least} requests a day, even with no new data and one page per list, but the budget allows ${allowed} for reading: rounds will wait, and data will be older than configured`;
+    report.warn([...path, 'budget', 'requestsPerDay'], message);
+  }
   if (perDay !== undefined && least > perDay) {
     const message = `is ${perDay}, but reading the account ${name} takes at least ${least} requests a day`;
     report.warn([...path, 'limits', 'requestsPerDay'], message);
@@ -206,17 +195,11 @@ function checkPublicPlan({ plan, limits, retention, collect }: AccountSettings, 
 
 /** Reports settings that contradict each other, and warns of combinations that are probably mistakes. */
 export function checkSettings(config: Config, now: number, report: Reporter): void {
-  const { listen, public: isPublic, webConfigFile, probesListen, replicaUrl } = config.server;
+  const { listen, public: isPublic, webConfigFile, probesListen } = config.server;
   if (!isPublic && webConfigFile === null && !isLoopback(new URL(`http://${listen}`).hostname)) {
     report.warn(
       ['server', 'listen'],
       `is ${listen}, without authentication: every host that reaches it can read ids and addresses; listen on 127.0.0.1, set webConfigFile, or set public: true`,
-    );
-  }
-  if (config.store.kind === 'postgres' && replicaUrl === null && parseListen(listen).port === 0) {
-    report.warn(
-      ['server', 'listen'],
-      'has port 0: standbys and Prometheus need server.replicaUrl to reach this process',
     );
   }
   if (probesListen !== null && isSamePort(listen, probesListen)) {
@@ -227,9 +210,7 @@ export function checkSettings(config: Config, now: number, report: Reporter): vo
     if (report.isGiven(['accounts', index, 'collect'])) {
       checkCollect(account.collect, inheritedAt('collect', index, report), report);
     }
-    const warning = overBudget(account);
-    if (warning) report.warn(['accounts', index, 'budget', 'requestsPerDay'], warning);
-    checkPlan(account, ['accounts', index], report);
+    checkBudget(account, ['accounts', index], report);
     checkPublicPlan(account, ['accounts', index], report);
     checkBaseUrls(account, ['accounts', index], report);
   }

@@ -6,9 +6,9 @@ import { headerSettings, Secret, secret } from '../kit/secret.ts';
 import { LABEL_NAME } from '../kit/text.ts';
 import { FORMATS, type WebhookFormat } from './notifiers/formats.ts';
 import { templateError } from './notifiers/template.ts';
-import { SEVERITIES, severityRank } from './notifiers/words.ts';
+import { SEVERITIES } from './notifiers/words.ts';
 
-export { FORMATS, SEVERITIES, severityRank };
+export { FORMATS };
 
 export const labelValues = z
   .union([z.string(), z.array(z.string()).min(1, { error: 'must not be empty' })], {

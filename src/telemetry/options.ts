@@ -61,7 +61,7 @@ export const otlpVariable = (env: Env, key: string) =>
   variableIn(env, `OTEL_EXPORTER_OTLP_TRACES_${key}`, `OTEL_EXPORTER_OTLP_${key}`);
 
 /** Returns the URL for traces. `variable`: the environment variable that overrides the configured address, if any. */
-function otlpAddress(endpoint: string, env: Env) {
+export function otlpAddress(endpoint: string, env: Env) {
   const urlBelow = (base: string) => `${base.replace(/\/+$/, '')}/v1/traces`;
   const { name, value = endpoint } = otlpVariable(env, 'ENDPOINT');
   const url = name === 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT' ? value : urlBelow(value);
