@@ -1,4 +1,5 @@
 import { Socket } from 'node:net';
+import pLimit from 'p-limit';
 import { Client, type ClientConfig, Pool, type PoolClient, type QueryConfig } from 'pg';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import type { Env, SecretSetting } from '../kit/secret.ts';
@@ -40,26 +41,23 @@ const CREATION_MS = 60_000;
 const CLOSE_MS = 1000;
 const IDLE_MS = 60_000;
 
-/** Runs at most `limit` tasks concurrently. Unlike p-limit, an error that affects all tasks also fails the queued ones with it. */
-function createLimit(limit: number) {
-  const waiting: PromiseWithResolvers<void>[] = [];
-  let running = 0;
+/** Runs a few tasks concurrently. An error that affects all tasks also fails those that wait. */
+function createLimit(concurrency: number) {
+  const limit = pLimit({ concurrency, rejectOnClear: true });
+  let failure: unknown;
   return async <T>(work: () => Promise<T>): Promise<T> => {
-    if (running >= limit) {
-      const turn = Promise.withResolvers<void>();
-      waiting.push(turn);
-      await turn.promise;
-    } else running += 1;
-    try {
-      return await work();
-    } catch (error) {
-      if (affectsAll(error)) for (const { reject } of waiting.splice(0)) reject(error);
-      throw error;
-    } finally {
-      const next = waiting.shift();
-      if (next) next.resolve();
-      else running -= 1;
-    }
+    let hasStarted = false;
+    const started = async () => {
+      hasStarted = true;
+      return work().catch(error => {
+        failure = error;
+        if (affectsAll(error)) limit.clearQueue();
+        throw error;
+      });
+    };
+    return limit(started).catch(error => {
+      throw hasStarted ? error : failure;
+    });
   };
 }
 
