@@ -253,7 +253,6 @@ export class Supervisor {
       await pLimit(CONCURRENCY).map(this.#accounts.values(), slot => slot.open(prepared));
     }
     await this.#base.dispatchers.keep(dispatchersOf(prepared, this.#running()));
-    if (parts) await this.traces.closeReplaced();
   }
 
   async #activate(prepared: Prepared, parts: PreparedPart): Promise<void> {

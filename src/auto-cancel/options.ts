@@ -6,7 +6,7 @@ import { uniqueNames } from '../kit/unique-names.ts';
 import { conditions, NO_MATCH } from './conditions.ts';
 import { stuckWhen } from './stuck-when.ts';
 
-export { minimumSpan, walkEvery } from './stuck-when.ts';
+export { minimumSpan } from './stuck-when.ts';
 
 const count = z.int().min(0).max(1_000_000);
 const percent = z.number().min(0).max(100);

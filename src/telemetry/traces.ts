@@ -32,7 +32,6 @@ export const tracesMessages = (options: TracingOptions, env: Env) => isTraced(op
 export class Traces {
   readonly #deps: TracesDeps;
   #current: PreparedTraces | undefined;
-  #replaced: PreparedTraces[] = [];
 
   constructor(deps: TracesDeps) {
     this.#deps = deps;
@@ -71,20 +70,16 @@ export class Traces {
     };
   }
 
-  /** Switches to prepared traces. `closeReplaced` closes the earlier ones. */
+  /** Switches to prepared traces, and closes the earlier ones in the background. */
   use(prepared: PreparedTraces): void {
     if (prepared === this.#current) return;
-    if (this.#current) this.#replaced.push(this.#current);
+    void this.#current?.close();
     this.#current = prepared;
     prepared.activate();
   }
 
   async discard(prepared: PreparedTraces): Promise<void> {
     if (prepared !== this.#current) await prepared.close();
-  }
-
-  async closeReplaced(): Promise<void> {
-    for (const replaced of this.#replaced.splice(0)) await replaced.close();
   }
 
   /** Sends pending spans. */
