@@ -45,7 +45,7 @@ const importsOf = (module: string): readonly string[] | undefined => MODULES.get
 const DOORS: Readonly<Record<string, readonly string[]>> = {
   // rotator.ts resets tokens: only rotation may import it.
   upstream: ['api.ts', 'budget.ts', 'errors.ts', 'post.ts', 'token.ts', 'rotator.ts'],
-  store: ['store.ts', 'errors.ts', 'account-file.ts', 'memory.ts'],
+  store: ['store.ts', 'errors.ts', 'account-row.ts', 'memory.ts'],
   collectors: ['index.ts'],
   rotation: ['index.ts'],
   rules: ['families.ts', 'checks/alerts.ts'],

@@ -5,7 +5,7 @@ import { Command } from 'commander';
 import { type Closing, withClosing } from '../kit/closing.ts';
 import { failureOf } from '../kit/failure.ts';
 import { checkToken, RotationError, rotateToken } from '../rotation/index.ts';
-import { openAccountRecord } from '../store/account-file.ts';
+import { openAccountRecord } from '../store/account-row.ts';
 import { StoreError } from '../store/errors.ts';
 import { lockForProcess } from '../store/lock.ts';
 import { createDispatchers } from '../upstream/dispatcher.ts';

@@ -8,7 +8,7 @@ import { fromStored, type StoredRounds } from '../scheduler/freshness.ts';
 import type { StalenessOptions } from '../scheduler/options.ts';
 import { createRetries } from '../scheduler/retry.ts';
 import { createRunner } from '../scheduler/runner.ts';
-import { accountRecordReader } from '../store/account-file.ts';
+import { accountRecordReader } from '../store/account-row.ts';
 import { readRows } from '../store/errors.ts';
 import type { StoreOptions } from '../store/options.ts';
 import type { Store } from '../store/store.ts';

@@ -65,10 +65,10 @@ export function behindLinks(path: string): string {
 }
 
 /**
- * Replaces a file, or the target of a link, atomically. Keeps mode and owner if permitted; a new or planted file gets
- * `mode`. Not safe for concurrent processes.
+ * Replaces a file, or the target of a link, atomically. Keeps mode and owner if permitted; a new or planted file gets mode 0600.
+ * Not safe for concurrent processes.
  */
-export function replaceFile(path: string, content: string | Buffer, mode = 0o600): void {
+export function replaceFile(path: string, content: string): void {
   const file = behindLinks(path);
   const before = statSync(file, { throwIfNoEntry: false });
   const fresh = `${file}.being-replaced`;
@@ -76,9 +76,8 @@ export function replaceFile(path: string, content: string | Buffer, mode = 0o600
   const handle = openSync(fresh, 'wx', 0o600);
   try {
     try {
-      writeAll(handle, typeof content === 'string' ? Buffer.from(content) : content);
+      writeAll(handle, Buffer.from(content));
       if (before && !mayBePlanted(file)) keepOwner(handle, before);
-      else fchmodSync(handle, mode);
       fsyncSync(handle);
     } finally {
       closeSync(handle);

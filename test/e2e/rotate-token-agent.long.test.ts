@@ -1,5 +1,4 @@
-import { readFileSync, rmSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { scrape } from '../support/agent.ts';
 import { startCli } from '../support/cli.ts';
@@ -76,7 +75,6 @@ it('limits, plan and retention from the account record reach a running agent and
   first.agent.kill('SIGTERM');
   await first.agent.ended;
 
-  rmSync(join(rotation.folder, 'data', 'watch.db.account-acme.json'));
   const second = await startAgent(rotation);
   await eventually(() => assertShown(second));
 });

@@ -13,7 +13,7 @@ import type { AutoCancelView } from '../../src/status/api/auto-cancel.ts';
 import type { AccountReport } from '../../src/status/api/report.ts';
 import { API_ENDPOINTS } from '../../src/status/endpoints.ts';
 import { RequestError } from '../../src/status/lookups.ts';
-import { writeAccountFile } from '../../src/store/account-file.ts';
+import { openAccountRecord } from '../../src/store/account-row.ts';
 import { ALICE, serve, USERS } from '../http/protected-server.ts';
 import { afterThisTest } from '../support/client.ts';
 import { createDescribed, DESCRIPTION, type Described } from '../support/described.ts';
@@ -133,7 +133,7 @@ async function startBusyAgent(described: Described) {
     write,
     autoCancel: config.autoCancel,
     learnPlan: () =>
-      writeAccountFile(join(folder, 'store.db.account-busy.json'), {
+      openAccountRecord(loaded.config.store, 'busy', {}).write({
         plan: 'paid',
         limits: {},
         resetAt: clock.now(),
@@ -203,7 +203,7 @@ async function operate(agent: BusyAgent): Promise<void> {
     const lines = (await get('/api/v1/journal')) as { step: string }[];
     expect(lines.map(({ step }) => step)).toContain('intent');
   });
-  learnPlan();
+  await learnPlan();
   write({ collect: { dlq: { every: '0s' } } });
   await post('/-/reload');
   await askAll(agent);

@@ -1,12 +1,12 @@
 import { expect, it } from 'vitest';
-import { accountRecordReader } from '../../src/store/account-file.ts';
+import { accountRecordReader } from '../../src/store/account-row.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { NO_ACCOUNT } from '../../src/store/store.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 
 it('the account record is read again from PostgreSQL after five minutes', async () => {
   const [store, clock] = [createMemoryStore(), createManualClock()];
-  const read = accountRecordReader({ kind: 'postgres', path: '' }, 'a', { store, clock });
+  const read = accountRecordReader({ kind: 'postgres' }, 'a', { store, clock });
   const write = (plan: string) =>
     store.commit(NO_ACCOUNT, [
       { key: 'account-record/a', value: JSON.stringify({ plan }) },
