@@ -1,5 +1,5 @@
 import { trace } from '@opentelemetry/api';
-import { type DestinationStream, type Logger, pino } from 'pino';
+import { type DestinationStream, pino } from 'pino';
 import type { Log } from '../kit/log.ts';
 import { escapedJson, printable } from '../kit/text.ts';
 import { createLogOutput } from './log-output.ts';
@@ -39,26 +39,19 @@ export function createLog(options: LineOptions, out: DestinationStream = createL
     },
     stream,
   );
+  /** Adds fields to each line. A child of pino would keep the level that it had when it was created. */
+  const withFields = (own: object): Log => ({
+    debug: (fields, message) => log.debug({ ...own, ...fields }, message),
+    info: (fields, message) => log.info({ ...own, ...fields }, message),
+    warn: (fields, message) => log.warn({ ...own, ...fields }, message),
+    error: (fields, message) => log.error({ ...own, ...fields }, message),
+    child: fields => withFields({ ...own, ...fields }),
+  });
   return {
-    ...leveled(log, () => log.level),
+    ...withFields({}),
     use(next) {
       format = next.format;
       log.level = next.level;
     },
-  };
-}
-
-/** Applies the current level before each line: pino copies the level into a child only when it creates the child. */
-function leveled(log: Logger, level: () => string): Log {
-  const at = (): Logger => {
-    if (log.level !== level()) log.level = level();
-    return log;
-  };
-  return {
-    debug: (fields, message) => at().debug(fields, message),
-    info: (fields, message) => at().info(fields, message),
-    warn: (fields, message) => at().warn(fields, message),
-    error: (fields, message) => at().error(fields, message),
-    child: fields => leveled(log.child(fields), level),
   };
 }
