@@ -16,7 +16,7 @@ import { createStoreHandle } from '../replicas/store-handle.ts';
 import { createInfoSource } from '../status/account-metrics.ts';
 import { createNotificationLog, type LastReload } from '../status/agent.ts';
 import { openStore } from '../store/open.ts';
-import { isNotHeld, type LeaderLease, type Store } from '../store/store.ts';
+import { isNotHeld, type Store } from '../store/store.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createLogOutput } from '../telemetry/log-output.ts';
 import { createTracer } from '../telemetry/tracing.ts';
@@ -39,25 +39,12 @@ export interface PartsDeps extends Pick<Runtime, 'clock' | 'random'> {
 /** Parts that outlive a reload. */
 export type AgentBase = Awaited<ReturnType<typeof openBase>>;
 
-/** Opens leadership if several processes share the store. Its metrics count the lease's requests. */
+/** Opens leadership if several processes share the store. */
 async function lead({ lease }: Store, log: Log, deps: PartsDeps) {
   if (!lease) return { leadership: undefined, leaseMeter: undefined };
   const leaseMeter = createLeaseMeter();
-  const counted: LeaderLease = {
-    ...lease,
-    async renew() {
-      let outcome: 'ok' | 'failed' = 'failed';
-      try {
-        const phase = await lease.renew();
-        outcome = 'ok';
-        return phase;
-      } finally {
-        leaseMeter.renewed(outcome);
-      }
-    },
-  };
   const { Leadership } = await import('../replicas/leadership.ts');
-  const leadership = new Leadership({ ...deps, lease: counted, log });
+  const leadership = new Leadership({ ...deps, lease, log, renewed: leaseMeter.renewed });
   return { leadership, leaseMeter };
 }
 

@@ -13,6 +13,8 @@ export interface LeadershipEvents {
 
 export interface LeadershipDeps extends Pick<Runtime, 'clock' | 'random' | 'log'> {
   readonly lease: LeaderLease;
+  /** Counts the attempts to renew or to acquire the lease. */
+  readonly renewed?: (outcome: 'ok' | 'failed') => void;
 }
 
 /** Numbers of renewals by the leader and of attempts by a standby within the lease time. */
@@ -142,16 +144,18 @@ export class Leadership {
   }
 
   async #attempt(): Promise<void> {
-    const { lease, clock } = this.#deps;
+    const { lease, clock, renewed } = this.#deps;
     const since = clock.monotonic();
     let phase: Awaited<ReturnType<LeaderLease['renew']>>;
     try {
       phase = await lease.renew();
     } catch (error) {
+      renewed?.('failed');
       // Statements time out earlier: a longer wait shows that this process was paused.
       if (clock.monotonic() - since < lease.leaseTime) this.#failed(error);
       return;
     }
+    renewed?.('ok');
     this.#renewedAt = since;
     this.#succeeded();
     this.#enter(phase);
