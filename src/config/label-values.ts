@@ -1,32 +1,11 @@
-import { accountRounds, breakdownFamilies, filterFamilies, LABEL_VALUES } from '../collectors/index.ts';
-import { OBJECTIVES } from '../metrics/objectives.ts';
+import { breakdownFamilies, filterFamilies, LABEL_VALUES } from '../collectors/index.ts';
 import type { AccountSettings, Config } from './schema.ts';
 
-const unique = (all: readonly string[]) => [...new Set(all)];
-
 /** Returns the values that a label may have in these accounts; undefined if any value is possible. */
-function valuesOf(
-  family: string,
-  label: string,
-  { autoCancel }: Config,
-  accounts: readonly AccountSettings[],
-): readonly string[] | undefined {
-  const closed = LABEL_VALUES.get(family)?.[label];
-  if (closed) return closed;
-  switch (label) {
-    case 'filter':
-      return unique(accounts.flatMap(({ collect }) => collect.dlq.filters.map(({ name }) => name)));
-    case 'objective':
-      return OBJECTIVES;
-    case 'collector':
-      return unique(accounts.flatMap(({ collect }) => [...accountRounds(collect).keys()]));
-    case 'round':
-      return unique(accounts.flatMap(({ collect }) => [...accountRounds(collect).values()].flatMap(Object.keys)));
-    case 'rule':
-      return autoCancel.rules.map(({ name }) => name);
-    default:
-      return undefined;
-  }
+function valuesOf(family: string, label: string, { autoCancel }: Config, accounts: readonly AccountSettings[]) {
+  if (label === 'filter') return accounts.flatMap(({ collect }) => collect.dlq.filters.map(({ name }) => name));
+  if (label === 'rule') return autoCancel.rules.map(({ name }) => name);
+  return LABEL_VALUES.get(family)?.[label];
 }
 
 /** Returns why these accounts never have a series of the family, or undefined. */
@@ -58,5 +37,5 @@ export function neverIs(
   const values = valuesOf(family, label, config, accounts);
   if (!values || values.includes(value)) return undefined;
   if (values.length === 0) return `there is no ${label} called ${value}`;
-  return `must be one of ${values.join(', ')}; ${value} does not occur`;
+  return `must be one of ${[...new Set(values)].join(', ')}; ${value} does not occur`;
 }
