@@ -9,5 +9,4 @@ export const AGENT_TIME: ServiceTime = {
   latest: time => time,
   skew: () => undefined,
   observeLog() {},
-  mustConfirm: () => false,
 };

@@ -4,8 +4,6 @@ import { parseHttpDate } from '../kit/retry-after.ts';
 
 /** Duration of a period (ms). `largestSkew` covers the current and the previous period, that is, 5 to 10 minutes. */
 const PERIOD = 5 * MINUTE;
-/** Minimum time between two requests that only confirm a contradicting `Date` (ms). */
-const CONFIRM_EVERY = MINUTE;
 
 /** Bounds of the difference between two clocks (ms). */
 interface Bounds {
@@ -42,14 +40,12 @@ export type ServiceClock = ReturnType<typeof createServiceClock>;
  * Estimates the service's clock from `Date` headers. The service's time is the agent's wall clock, moved into the bounds that
  * responses prove relative to the monotonic clock. So a skew below the resolution is 0, and a step of the wall clock has no effect.
  *
- * A response outside the bounds changes nothing until the next one confirms it, so a single response cannot move the clock. Event
- * times decide whether `Date` is the clock of the service's data: see `observeLog`.
+ * A response outside the bounds replaces them. Event times decide whether `Date` is the clock of the service's data: see
+ * `observeLog`.
  */
 export function createServiceClock(clock: Pick<Clock, 'now' | 'monotonic'>) {
   /** Bounds of the service's clock minus the monotonic clock. */
   let known: Bounds | undefined;
-  let unconfirmed: Bounds | undefined;
-  let confirmingAt = Number.NEGATIVE_INFINITY;
   let isContradicted = false;
   let logReadAt = Number.NEGATIVE_INFINITY;
   let periodStart = Number.NEGATIVE_INFINITY;
@@ -63,17 +59,9 @@ export function createServiceClock(clock: Pick<Clock, 'now' | 'monotonic'>) {
   }
 
   function learn(seen: Bounds): void {
-    const isExpected = known ? intersectionOf(known, seen) !== undefined : smallestDifference(toWall(seen)) === 0;
-    if (isExpected) {
-      known = (known && intersectionOf(known, seen)) ?? seen;
-      unconfirmed = undefined;
-      return;
-    }
-    const confirmed = unconfirmed && intersectionOf(unconfirmed, seen);
-    unconfirmed = confirmed ? undefined : seen;
-    if (!confirmed) return;
-    known = confirmed;
-    isContradicted = false;
+    const both = known && intersectionOf(known, seen);
+    if (!both) isContradicted = false;
+    known = both ?? seen;
   }
 
   function startPeriod(): void {
@@ -94,7 +82,6 @@ export function createServiceClock(clock: Pick<Clock, 'now' | 'monotonic'>) {
     const difference = dated() ?? 0;
     return Math.abs(difference) <= MAX_CLOCK_CORRECTION ? difference : 0;
   };
-  const used = () => (isContradicted ? 0 : usable());
 
   return {
     /** Starts to time a request. Call the returned function with the response when its headers arrive. */
@@ -108,7 +95,7 @@ export function createServiceClock(clock: Pick<Clock, 'now' | 'monotonic'>) {
       };
     },
     /** Converts a recent time of the agent's wall clock into the service's time (ms since the Unix epoch). */
-    at: (time: number): number => time + used(),
+    at: (time: number): number => time + (isContradicted ? 0 : usable()),
     /** Returns the later of `time` and the same time by `Date`, even if event times contradict `Date`. */
     latest: (time: number): number => time + Math.max(0, usable()),
     /**
@@ -122,13 +109,6 @@ export function createServiceClock(clock: Pick<Clock, 'now' | 'monotonic'>) {
       const distanceTo = (end: number) => Math.max(0, newest - end, end - elapsed - newest);
       const further = distanceTo(now + usable()) - distanceTo(now);
       if (Math.abs(further) > MAX_CLOCK_SKEW) isContradicted = further > 0;
-    },
-    /** Whether to repeat a request at once to confirm a contradicting `Date`. True at most once a minute. */
-    mustConfirm(): boolean {
-      const jump = unconfirmed ? Math.abs(smallestDifference(toWall(unconfirmed)) - used()) : 0;
-      if (jump <= MAX_CLOCK_SKEW || clock.monotonic() - confirmingAt < CONFIRM_EVERY) return false;
-      confirmingAt = clock.monotonic();
-      return true;
     },
     /** Returns the service's clock minus the agent's (ms); undefined before the first readable `Date`. */
     skew: (): number | undefined => (isContradicted ? 0 : dated()),

@@ -60,12 +60,10 @@ function createScene(ahead = 0) {
 
 describe('the service clock', () => {
   it.each([90_000, -90_000, 600_000, -600_000, 3 * HOUR, -3 * HOUR])(
-    'uses a difference of %d ms after two responses',
+    'uses a difference of %d ms after a response',
     async ahead => {
       const { serviceClock, poll, error } = createScene(ahead);
       expect(serviceClock.skew()).toBeUndefined();
-      await poll(1);
-      expect([serviceClock.skew(), error()]).toEqual([undefined, -ahead]);
       await poll(1);
       expect(Math.abs(error())).toBeLessThan(SECOND);
       await poll(20);
@@ -126,21 +124,6 @@ describe('the service clock', () => {
   it.each([
     ['year 9999', 'Fri, 31 Dec 9999 23:59:59 GMT'],
     ['year 1970', 'Thu, 01 Jan 1970 00:00:00 GMT'],
-    ['an hour', header(NOON + HOUR)],
-  ])('is not moved by single wrong responses: %s', async (_, date) => {
-    const { serviceClock, respond, poll, error } = createScene();
-    await respond(date);
-    expect(error()).toBe(0);
-    for (let time = 0; time < 10; time += 1) {
-      await poll(1);
-      await respond(date);
-      expect([serviceClock.skew(), error()]).toEqual([0, 0]);
-    }
-  });
-
-  it.each([
-    ['year 9999', 'Fri, 31 Dec 9999 23:59:59 GMT'],
-    ['year 1970', 'Thu, 01 Jan 1970 00:00:00 GMT'],
   ])('reports a difference of more than a day but does not use it: %s', async (_, date) => {
     const { serviceClock, respond, error } = createScene();
     for (let time = 0; time < 5; time += 1) await respond(date);
@@ -186,20 +169,6 @@ describe('the service clock', () => {
       serviceClock.observeLog(newest);
       expect(Math.abs(error())).toBeLessThan(SECOND);
     }
-  });
-
-  it('asks at most once a minute for a confirmation of a contradicting Date', async () => {
-    const { scene, serviceClock, poll, respond, advance } = createScene();
-    await poll(2);
-    expect(serviceClock.mustConfirm()).toBe(false);
-    scene.ahead = HOUR;
-    await poll(1);
-    expect([serviceClock.mustConfirm(), serviceClock.mustConfirm()]).toEqual([true, false]);
-    await respond();
-    expect(serviceClock.mustConfirm()).toBe(false);
-    await advance(MINUTE);
-    await respond(header(NOON));
-    expect(serviceClock.mustConfirm()).toBe(true);
   });
 });
 

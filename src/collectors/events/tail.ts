@@ -89,7 +89,7 @@ function startTail(
   };
 }
 
-/** Maximum number of attempts to read the first pages: two to confirm that the clocks differ, one by the service's clock. */
+/** Maximum number of attempts to read the first pages: one to see that the clocks differ, one by the service's clock, and another. */
 const MAX_ATTEMPTS = 3;
 
 /** Returns the time of the newest event of a range if it is newer than all known ones. */
@@ -110,7 +110,7 @@ export async function readFirst(context: TailContext, options: TailOptions, serv
     const tail = startTail(context, options, serviceTime);
     const range = await readTail(tail, memory);
     if (range && range.to >= tail.end) serviceTime.observeLog(newestNew(tail, range));
-    const isRight = Math.abs(serviceTime.at(now) - assumed) <= MAX_CLOCK_SKEW && !serviceTime.mustConfirm();
+    const isRight = Math.abs(serviceTime.at(now) - assumed) <= MAX_CLOCK_SKEW;
     if (isRight || attempt === MAX_ATTEMPTS) return { tail, range };
   }
 }
