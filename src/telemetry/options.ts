@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { z } from 'zod';
 import { httpUrl } from '../kit/http-url.ts';
 import { type Env, headerSettings, headerText } from '../kit/secret.ts';
-import { bareAddress } from '../kit/text.ts';
 
 export const logOptions = z.strictObject({
   level: z
@@ -25,19 +24,12 @@ const headers = headerSettings.describe(
   'Headers of the requests, such as an API key: `{ env: NAME }` or the value itself. Sent only to the configured `endpoint`.',
 );
 
-/** Returns an error with the right value if a base URL ends in the path of a signal, to which the exporter would add its own. */
-export function doubledPath(base: string): string | undefined {
-  const [, right, path] = /^(.*?)(\/v1\/(?:traces|metrics|logs))\/*$/i.exec(base) ?? [];
-  return right && `must not end in ${path}, because /v1/traces is added to it; write ${bareAddress(right)}`;
-}
-
 export const tracingOptions = z.strictObject({
   enabled: z
     .boolean()
     .default(false)
     .describe('Whether a trace of each sampled round is exported: see docs/integrations.md#traces.'),
   endpoint: httpUrl
-    .refine(url => doubledPath(url) === undefined, { error: ({ input }) => doubledPath(String(input)) })
     .default('http://localhost:4318')
     .describe('OTLP/HTTP endpoint, without `/v1/traces`. `OTEL_*` environment variables override this section.'),
   headers,
@@ -62,7 +54,7 @@ export const otlpVariable = (env: Env, key: string) =>
 
 /** Returns the URL for traces. `variable`: the environment variable that overrides the configured address, if any. */
 export function otlpAddress(endpoint: string, env: Env) {
-  const urlBelow = (base: string) => `${base.replace(/\/+$/, '')}/v1/traces`;
+  const urlBelow = (base: string) => `${base.replace(/(\/v1\/traces)?\/*$/, '')}/v1/traces`;
   const { name, value = endpoint } = otlpVariable(env, 'ENDPOINT');
   const url = name === 'OTEL_EXPORTER_OTLP_TRACES_ENDPOINT' ? value : urlBelow(value);
   return { url, variable: url === urlBelow(endpoint) ? undefined : name };
@@ -84,12 +76,6 @@ export function tracesProtocol(env: Env): TracesProtocol {
   throw new Error(`OTEL_EXPORTER_OTLP_PROTOCOL is ${requested}; it must be one of ${PROTOCOLS.join(', ')}`);
 }
 
-/** Parses `a=1,b=2`. Unlike the SDK, keeps all pairs if a value has an unescaped `%` or `=`. */
-export function pairsIn(text = ''): Record<string, string> {
-  const pairs = new URLSearchParams(text.replace(/[&+]/g, encodeURIComponent).replaceAll(',', '&'));
-  return Object.fromEntries([...pairs].map(pair => pair.map(part => part.trim())));
-}
-
 /** Reads the file that a variable names. Throws an Error if that fails, because the exporter would ignore it. */
 function pemIn(env: Env, key: string): Buffer | undefined {
   const { name, value } = otlpVariable(env, key);
@@ -109,8 +95,6 @@ export function otlpReceiver({ endpoint, headers }: Pick<TracingOptions, 'endpoi
   if (!/^https?:$/.test(URL.parse(url)?.protocol ?? '')) {
     throw new Error(`${variable} must be an http or https address, because traces are sent to it`);
   }
-  const doubled = url.endsWith('/v1/traces') && doubledPath(url.slice(0, -'/v1/traces'.length));
-  if (doubled) throw new Error(`${variable} ${doubled}`);
   const sent = variable === undefined ? Object.entries(headers) : [];
   const [ca, cert, key] = ['CERTIFICATE', 'CLIENT_CERTIFICATE', 'CLIENT_KEY'].map(name => pemIn(env, name));
   return {

@@ -16,7 +16,7 @@ import { version } from '../kit/version.ts';
 import type { MessageSpans } from '../model/message-span.ts';
 import { createOtlpExporter, watchExporter } from './exporting.ts';
 import { toReadableSpan } from './message-spans.ts';
-import { isOtlp, pairsIn, type TracingOptions, variableIn } from './options.ts';
+import { isOtlp, type TracingOptions, variableIn } from './options.ts';
 import { disableTracing, SCHEMA_URL } from './tracing.ts';
 
 /** Import this file only if tracing is enabled: loading it takes about 0.3 s and 60 MB. */
@@ -81,8 +81,6 @@ export async function prepareSdk(deps: TracingDeps) {
           'service.name': 'delivery-watch',
           'service.version': version,
           'service.instance.id': instance,
-          // `envDetector` drops all attributes if one has an unescaped `%` or `=`.
-          ...pairsIn(env.OTEL_RESOURCE_ATTRIBUTES),
         },
         { schemaUrl: SCHEMA_URL },
       ),

@@ -55,13 +55,14 @@ describe('resource and scope of the agent’s spans', () => {
   });
 
   it('OTEL_RESOURCE_ATTRIBUTES apply to the agent’s spans, and not to spans of messages', async () => {
-    const { sdk, tracer, exported } = await start({
-      OTEL_RESOURCE_ATTRIBUTES: 'service.name=watcher,service.instance.id=one,team=a=b',
-    });
+    // The SDK reads the environment of the process.
+    process.env.OTEL_RESOURCE_ATTRIBUTES = 'service.name=watcher,service.instance.id=one,team=a';
+    afterThisTest(async () => void delete process.env.OTEL_RESOURCE_ATTRIBUTES);
+    const { sdk, tracer, exported } = await start();
     await tracer.span('round', {}, nothing);
     sdk.sendMessageSpans([ofAttempt()], 0);
     const [own, ofMessage] = (await exported()).toSorted((a, b) => a.name.localeCompare(b.name)).toReversed();
-    expect(own?.resource).toMatchObject({ 'service.name': 'watcher', 'service.instance.id': 'one', team: 'a=b' });
+    expect(own?.resource).toMatchObject({ 'service.name': 'watcher', 'service.instance.id': 'one', team: 'a' });
     expect(ofMessage?.resource).toEqual({ 'service.name': 'message-delivery', 'service.instance.id': 'production' });
   });
 
