@@ -1,25 +1,13 @@
 import { dirname, isAbsolute, join } from 'node:path';
 import { z } from 'zod';
-import { CLIENT_AUTH, type WebConfig } from '../http/options.ts';
+import type { WebConfig } from '../http/options.ts';
 import { fileStamp } from '../kit/file-stamp.ts';
 import { Secret } from '../kit/secret.ts';
 import { ConfigError, type LocatedError } from './errors.ts';
 import { parseContent } from './parse.ts';
 import { readBytes, readText } from './text-file.ts';
-import { readTls } from './web-tls.ts';
+import { readTls, tlsServerConfig } from './web-tls.ts';
 import { readYaml } from './yaml-file.ts';
-
-const pemFile = z.string({ error: 'must be the path of a PEM file' }).min(1);
-
-const tlsServerConfig = z.strictObject({
-  cert_file: pemFile,
-  key_file: pemFile,
-  client_auth_type: z.enum(CLIENT_AUTH).default('NoClientCert'),
-  client_ca_file: pemFile.optional(),
-  min_version: z
-    .enum(['TLS12', 'TLS13'], { error: 'must be TLS12 or TLS13; older versions are not supported' })
-    .default('TLS12'),
-});
 
 /** Maximum bcrypt cost. With this cost, a check takes seconds, and each further step doubles the time. */
 const MAX_COST = 15;

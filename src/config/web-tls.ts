@@ -1,20 +1,26 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { createSecureContext } from 'node:tls';
-import { contextOf, type WebTls } from '../http/options.ts';
+import { z } from 'zod';
+import { CLIENT_AUTH, contextOf, type WebTls } from '../http/options.ts';
 import { Secret } from '../kit/secret.ts';
 import type { Path } from './errors.ts';
 import { tryRead } from './text-file.ts';
 
 const PROTOCOLS = { TLS12: 'TLSv1.2', TLS13: 'TLSv1.3' } as const;
 
-/** The section `tls_server_config`. */
-interface TlsSection {
-  readonly cert_file: string;
-  readonly key_file: string;
-  readonly client_auth_type: WebTls['clientAuth'];
-  readonly client_ca_file?: string | undefined;
-  readonly min_version: keyof typeof PROTOCOLS;
-}
+const pemFile = z.string({ error: 'must be the path of a PEM file' }).min(1);
+
+export const tlsServerConfig = z.strictObject({
+  cert_file: pemFile,
+  key_file: pemFile,
+  client_auth_type: z.enum(CLIENT_AUTH).default('NoClientCert'),
+  client_ca_file: pemFile.optional(),
+  min_version: z
+    .enum(['TLS12', 'TLS13'], { error: 'must be TLS12 or TLS13; older versions are not supported' })
+    .default('TLS12'),
+});
+
+type TlsSection = z.output<typeof tlsServerConfig>;
 
 interface TlsDeps {
   readonly read: (path: string) => string;

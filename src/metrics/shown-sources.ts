@@ -1,11 +1,6 @@
 import { createGlob } from '../kit/glob.ts';
 import { onlyFamilies, type Source } from './family.ts';
 
-function createGlobs(patterns: readonly string[]): (text: string) => boolean {
-  const globs = patterns.map(createGlob);
-  return text => globs.some(matches => matches(text));
-}
-
 interface Account {
   readonly name: string;
   readonly collect: { readonly families: { readonly exclude: readonly string[] } };
@@ -25,8 +20,8 @@ export function createShownSources(): (sources: readonly Source[], accounts: rea
       const excluded = JSON.stringify(patterns);
       const before = known.get(source);
       if (before?.excluded === excluded) return before.shown;
-      const isExcluded = createGlobs(patterns);
-      const shown = onlyFamilies(source, ({ name }) => !isExcluded(name));
+      const globs = patterns.map(createGlob);
+      const shown = onlyFamilies(source, ({ name }) => !globs.some(matches => matches(name)));
       known.set(source, { excluded, shown });
       return shown;
     });
