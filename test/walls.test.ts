@@ -108,7 +108,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
     'rules',
   ],
   croner: ['kit'],
-  'p-limit': ['upstream', 'store', 'scheduler', 'auto-cancel', 'http', 'status', 'agent', 'cli'],
+  'p-limit': ['upstream', 'store', 'auto-cancel', 'http', 'status', 'agent', 'cli'],
   pg: ['store'],
   'path-to-regexp': ['collectors'],
   re2js: ['auto-cancel'],
@@ -314,7 +314,7 @@ describe('import rules', () => {
   });
 
   it('OpenTelemetry packages are loaded only to send spans', () => {
-    const traces = ['sdk', 'exporting', 'message-spans'];
+    const traces = ['sdk', 'message-spans'];
     const heavy = [...traces.map(name => `telemetry/${name}.ts`)];
     const isHeavy = (path: string, imported: string) =>
       imported.startsWith('.')

@@ -12,7 +12,7 @@ import { version } from '../kit/version.ts';
 import { createLeaseMeter } from '../metrics/leader.ts';
 import { accountInfoFamily } from '../metrics/own.ts';
 import { createProcessMetrics } from '../metrics/process.ts';
-import { createStoreHandle } from '../replicas/store-handle.ts';
+import { createStoreHandle } from '../replicas/session.ts';
 import { createInfoSource } from '../status/account-metrics.ts';
 import { createNotificationLog, type LastReload } from '../status/agent.ts';
 import { openStore } from '../store/open.ts';

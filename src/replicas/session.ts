@@ -1,4 +1,5 @@
 import { unlessAborted } from '../kit/clock.ts';
+import { StoreError } from '../store/errors.ts';
 import type { Store } from '../store/store.ts';
 import type { Budget } from '../upstream/budget.ts';
 import { UpstreamError } from '../upstream/errors.ts';
@@ -49,5 +50,59 @@ export function whileLeading(budget: Budget, leadership: Pick<Leading, 'remainin
         }
         return work();
       }),
+  };
+}
+
+const concernsDatabase = ({ reason }: StoreError) => !['invalid', 'guard_failed', 'closed'].includes(reason);
+
+/**
+ * Creates the handle through which the agent uses its store. The reason of a refused commit is one of:
+ *
+ * | reason          | meaning |
+ * | --------------- | ------- |
+ * | `revoked`       | this process has closed the account of the session |
+ * | `not_held`      | another process leads |
+ * | `lease_expired` | this process was paused for longer than the lease, but still leads: repeat the commit |
+ * | `guard_failed`  | the row of the guard has another value |
+ *
+ * A failed commit triggers a renewal, which detects a lost lease or an unavailable database. While the database is unavailable,
+ * only lease requests are sent, so that rounds and shutdowns do not wait for it. `leadership`: undefined if no other process
+ * uses the store.
+ */
+export function createStoreHandle(
+  store: Store,
+  leadership: Pick<Leadership, 'isUnavailable' | 'isLeading' | 'renew' | 'assertAvailable' | 'shutdownSignal'> | undefined,
+  isRevoked: () => boolean = () => false,
+): Store {
+  async function send<T>(request: () => Promise<T>): Promise<T> {
+    if (!leadership) return request();
+    leadership.assertAvailable();
+    leadership.shutdownSignal.throwIfAborted();
+    return unlessAborted(request(), leadership.shutdownSignal);
+  }
+
+  /** Returns the error for the caller of a failed commit, after a renewal if the lease may be lost. */
+  async function refusal(error: unknown): Promise<unknown> {
+    if (!leadership?.isLeading() || leadership.shutdownSignal.aborted || !(error instanceof StoreError)) return error;
+    const isRefused = error.reason === 'not_held';
+    if (isRefused || (concernsDatabase(error) && !leadership.isUnavailable())) await leadership.renew();
+    return isRefused && leadership.isLeading() ? new StoreError('lease_expired', 'the store') : error;
+  }
+
+  return {
+    ...store,
+    scan: (...which) => send(() => store.scan(...which)),
+    sizes: (...which) => send(() => store.sizes(...which)),
+    valuesOf: key => send(() => store.valuesOf(key)),
+    create: (...which) => send(() => store.create(...which)),
+    command: (...what) => send(() => store.command(...what)),
+    async commit(account, ...what) {
+      if (isRevoked()) throw new StoreError('revoked', `the account ${account}`);
+      try {
+        await send(() => store.commit(account, ...what));
+      } catch (error) {
+        throw await refusal(error);
+      }
+    },
   };
 }

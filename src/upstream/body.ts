@@ -1,8 +1,8 @@
 import { pipeline } from 'node:stream/promises';
 import { createGunzip } from 'node:zlib';
 import pLimit from 'p-limit';
+import { unlessAborted } from '../kit/clock.ts';
 import { createYielder } from '../kit/yielder.ts';
-import { createBodyMemory, type Reservation } from './body-memory.ts';
 import { UpstreamError } from './errors.ts';
 
 export interface BodyBounds {
@@ -116,6 +116,47 @@ function parse(bytes: Buffer, what: string): unknown {
   }
 }
 
+/**
+ * Shares `total` bytes among bodies, each of which reserves at most `largest` bytes in any number of steps.
+ *
+ * All bodies but the oldest together hold at most `total - largest` bytes, so the oldest never waits, and bodies cannot wait for
+ * each other forever: the oldest one ends, at the latest at its request's timeout, and the next one becomes the oldest.
+ */
+export function createBodyMemory(total: number, largest: number) {
+  /** Oldest first. */
+  const bodies = new Set<object>();
+  let used = 0;
+  let released = Promise.withResolvers<void>();
+  return {
+    used: () => used,
+    open() {
+      const body = {};
+      let held = 0;
+      bodies.add(body);
+      return {
+        /** Reserves more bytes. Waits until they are free; throws the signal's reason if it is aborted first. */
+        async add(bytes: number, signal: AbortSignal): Promise<void> {
+          signal.throwIfAborted();
+          const isOldest = () => bodies.values().next().value === body;
+          while (used + bytes > total - largest && !isOldest()) {
+            await unlessAborted(released.promise, signal);
+            signal.throwIfAborted();
+          }
+          held += bytes;
+          used += bytes;
+        },
+        /** Releases all bytes. Must be called exactly once. */
+        release(): void {
+          bodies.delete(body);
+          used -= held;
+          released.resolve();
+          released = Promise.withResolvers();
+        },
+      };
+    },
+  };
+}
+
 const memory = createBodyMemory(MAX_MEMORY, MAX_LIST_BYTES);
 const parsing = pLimit(1);
 
@@ -148,7 +189,7 @@ export async function readBody(
   bounds: BodyBounds,
   signal = new AbortController().signal,
 ): Promise<unknown> {
-  let reservation: Reservation | undefined;
+  let reservation: ReturnType<typeof memory.open> | undefined;
   // Chunks are copied, because a chunk of one byte would take 100 bytes of memory.
   const blocks: Buffer[] = [];
   let size = 0;

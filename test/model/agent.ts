@@ -13,7 +13,7 @@ import type { Tracer } from '../../src/kit/tracer.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
 import type { ProcessMetrics } from '../../src/metrics/process.ts';
 import { Leadership } from '../../src/replicas/leadership.ts';
-import { createStoreHandle } from '../../src/replicas/store-handle.ts';
+import { createStoreHandle } from '../../src/replicas/session.ts';
 import { createNotificationLog } from '../../src/status/agent.ts';
 import type { Store } from '../../src/store/store.ts';
 import type { AgentClient } from './disk.ts';

@@ -1,7 +1,6 @@
 import { expect, it } from 'vitest';
 import { Leadership } from '../../src/replicas/leadership.ts';
-import { createSession } from '../../src/replicas/session.ts';
-import { createStoreHandle } from '../../src/replicas/store-handle.ts';
+import { createSession, createStoreHandle } from '../../src/replicas/session.ts';
 import { StoreError } from '../../src/store/errors.ts';
 import { afterThisTest } from '../support/client.ts';
 import { createSharedStore } from '../support/fake-group.ts';

@@ -1,7 +1,7 @@
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createBodyMemory } from '../../src/upstream/body-memory.ts';
+import { createBodyMemory } from '../../src/upstream/body.ts';
 import { runs } from '../support/runs.ts';
 
 const never = new AbortController().signal;
