@@ -96,6 +96,7 @@ const LIBRARIES: Readonly<Record<string, readonly string[]>> = {
     'kit',
     'upstream',
     'store',
+    'metrics',
     'telemetry',
     'collectors',
     'scheduler',

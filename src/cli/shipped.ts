@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from 'node:fs';
-import { objectivesOptions } from '../config/objectives.ts';
 import type { Config } from '../config/schema.ts';
 import { formatDuration } from '../kit/duration.ts';
+import { objectivesOptions } from '../metrics/objectives.ts';
 
 /** Values for the templates of rules and dashboards. */
 export interface Settings {

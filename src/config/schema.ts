@@ -3,13 +3,13 @@ import { autoCancelOptions } from '../auto-cancel/options.ts';
 import { collectOptions, isAnyEnabled, schedulesOptions } from '../collectors/index.ts';
 import { serverOptions } from '../http/options.ts';
 import { uniqueNames } from '../kit/unique-names.ts';
+import { objectivesOptions } from '../metrics/objectives.ts';
 import { heartbeatOptions } from '../notify/options.ts';
 import { alertsOptions } from '../rules/options.ts';
 import { stalenessOptions } from '../scheduler/options.ts';
 import { storeOptions } from '../store/options.ts';
 import { logOptions, tracingOptions } from '../telemetry/options.ts';
 import { accountOptions, upstreamOptions } from '../upstream/options.ts';
-import { objectivesOptions } from './objectives.ts';
 
 const accountWithOverrides = accountOptions.safeExtend({
   collect: overridesOf(collectOptions).optional().describe('Overrides of `collect`; omitted keys are inherited.'),

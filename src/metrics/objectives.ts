@@ -1,15 +1,27 @@
+import { z } from 'zod';
+import { Duration } from '../kit/duration.ts';
 import { type Family, gauge, type Sample } from './family.ts';
 
-/** Times in milliseconds. */
-export interface Objectives {
-  /** Target share of finished messages that are delivered, above 0 and below 1. */
-  readonly delivered: number;
-  /** Target share of messages that finish within `onTimeWithin`, above 0 and below 1. */
-  readonly onTime: number;
-  readonly onTimeWithin: number;
-  readonly window: number;
-  readonly dlqMaxAge: number;
-}
+const ratio = z
+  .number()
+  .gt(0, { error: 'must be above 0' })
+  .lt(1, { error: 'must be below 1, such as 0.99: an objective of 1 leaves no error budget' });
+
+export const objectivesOptions = z.strictObject({
+  delivered: ratio
+    .default(0.99)
+    .describe('Target share of ended messages that are delivered; the rest is the error budget.'),
+  onTime: ratio
+    .default(0.99)
+    .describe('Target share of messages that are delivered within `onTimeWithin`; failed ones miss it.'),
+  onTimeWithin: Duration.prefault('5m').describe(
+    'Maximum time between a message’s due time and its end. A change is not retroactive.',
+  ),
+  window: Duration.prefault('30d').describe('Period to which `delivered` and `onTime` apply.'),
+  dlqMaxAge: Duration.prefault('1d').describe('Age at which a dead letter counts as too old.'),
+});
+
+export type Objectives = z.output<typeof objectivesOptions>;
 
 /** Rules and dashboards join with these families instead of being generated per account. */
 export const objectiveFamilies = {
@@ -23,18 +35,17 @@ export const objectiveFamilies = {
     'Configured maximum time between a message’s due time and its end.',
   ),
   window: gauge('delivery_objective_window_seconds', 'Configured period of the objectives.'),
-  dlqMaxAge: gauge('delivery_dlq_max_age_seconds', 'Configured age at which a dead letter counts as too old.'),
 } as const;
 
 const inSeconds = (ms: number): readonly Sample[] => [{ labels: {}, value: ms / 1000 }];
 
 export function objectiveSamples(objectives: Objectives): readonly (readonly [Family, readonly Sample[]])[] {
-  const { delivered, onTime, onTimeWithin, window, dlqMaxAge } = objectives;
-  const samples = Object.entries({ delivered, on_time: onTime }).map(([objective, value]) => ({ labels: { objective }, value }));
+  const { delivered, onTime, onTimeWithin, window } = objectives;
+  const ratios = Object.entries({ delivered, on_time: onTime });
+  const samples = ratios.map(([objective, value]) => ({ labels: { objective }, value }));
   return [
     [objectiveFamilies.ratio, samples],
     [objectiveFamilies.onTimeTarget, inSeconds(onTimeWithin)],
     [objectiveFamilies.window, inSeconds(window)],
-    [objectiveFamilies.dlqMaxAge, inSeconds(dlqMaxAge)],
   ];
 }
