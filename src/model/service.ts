@@ -53,13 +53,9 @@ export type RunState = (typeof RUN_STATES)[number];
 
 /** The failure function of a failed run. */
 export interface FailureFunction {
-  readonly messageId?: string | undefined;
   readonly state?: CallbackState | undefined;
   /** Due time of the next attempt. No other list reports it. */
   readonly nextDeliveryAt?: number | undefined;
-  readonly maxRetries?: number | undefined;
-  /** Number of failed attempts. */
-  readonly failedAttempts?: number | undefined;
 }
 
 /** One workflow run. Its steps are not read. */

@@ -96,11 +96,8 @@ function toFailureFunction(value: unknown, values: RowValues): FailureFunction |
   if (!wire.isObject(value)) return values.unreadable();
   const state = wire.text(value.state)?.toLowerCase();
   return {
-    messageId: wire.idOf(value.messageId),
     state: state === undefined ? undefined : (wire.CALLBACK_STATE_WORDS.get(state) ?? 'unknown'),
     nextDeliveryAt: values.time(value.nextDeliveryTime, MAX_DELAY),
-    maxRetries: values.count(value.maxRetries),
-    failedAttempts: Array.isArray(value.errors) ? value.errors.length : undefined,
   };
 }
 

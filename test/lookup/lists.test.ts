@@ -91,7 +91,7 @@ it('runList converts a run to JSON without secrets, and runQueryOf converts filt
     state: 'failed',
     createdAt: 0,
     labels: [],
-    failureFunction: { state: 'in_progress', nextDeliveryAt: 60_000, messageId: 'msg_cb' },
+    failureFunction: { state: 'in_progress', nextDeliveryAt: 60_000 },
   } as const;
   expect(jsonOf(runList({}).json(run))).toEqual({
     runId: 'wfr_1',

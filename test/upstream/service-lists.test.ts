@@ -145,13 +145,7 @@ describe('workflow runs', () => {
         completedAt: 1764320000000,
         dlqId: '1764320000000-0',
         labels: [],
-        failureFunction: {
-          messageId: 'msg_cb',
-          state: 'in_progress',
-          nextDeliveryAt: 1764342026000,
-          maxRetries: 3,
-          failedAttempts: 1,
-        },
+        failureFunction: { state: 'in_progress', nextDeliveryAt: 1764342026000 },
       },
     ]);
     expect(await runsIn(sample('workflow-run-stuck'))).toMatchObject([{ runId: 'wfr_xxx', state: 'started' }]);
