@@ -2,7 +2,7 @@ import { accountMayAct } from '../auto-cancel/options.ts';
 import { replicaUrlError } from '../http/options.ts';
 import { isLoopback } from '../kit/http-url.ts';
 import { identityOf } from '../kit/identity.ts';
-import { type Env, headerError, Secret, type SecretSetting, secretError, toToken } from '../kit/secret.ts';
+import { type Env, envError, headerError, Secret, type SecretSetting, secretError, toToken } from '../kit/secret.ts';
 import { addressError, FORMATS } from '../notify/options.ts';
 import { urlError, urlWarning } from '../store/options.ts';
 import { isDisabled, isOtlp, otlpReceiver, tracesProtocol } from '../telemetry/options.ts';
@@ -116,11 +116,8 @@ export const FOR_ROTATION = ': rotate-token will need it';
 
 /** Returns why a secret in a variable cannot be read, or undefined. `checkFiles` reads those in files. */
 function unreadable({ setting, isAddress }: SecretUse, env: Env): string | undefined {
-  if ('file' in setting) return undefined;
   const wrong = secretError(setting, env);
-  if (wrong || !isAddress || !('env' in setting)) return wrong;
-  const notAddress = addressError(env[setting.env]?.trim() ?? '');
-  return notAddress && `the environment variable ${setting.env} ${notAddress}`;
+  return isAddress && 'env' in setting ? (wrong ?? envError(setting.env, env, addressError)) : wrong;
 }
 
 function checkProxies(config: Config, env: Env, report: Reporter): void {
@@ -152,9 +149,8 @@ function checkStoreUrl(config: Config, env: Env, report: Reporter): void {
 
 function checkReplicaUrl({ server: { replicaUrl: setting } }: Config, env: Env, report: Reporter): void {
   if (setting === null || typeof setting === 'string') return;
-  const text = env[setting.env]?.trim();
-  const wrong = text ? replicaUrlError(text) : 'is not set';
-  if (wrong) report.error(['server', 'replicaUrl'], `the environment variable ${setting.env} ${wrong}`);
+  const wrong = envError(setting.env, env, replicaUrlError);
+  if (wrong) report.error(['server', 'replicaUrl'], wrong);
 }
 
 /** Checks the variables of OpenTelemetry, which no setting names. */

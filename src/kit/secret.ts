@@ -63,13 +63,19 @@ export function nameOf(setting: SecretSetting, key: string): string {
   return 'env' in setting ? `the environment variable ${setting.env}` : `${key} in the configuration`;
 }
 
-/** Returns why an environment variable is not a usable secret, or undefined. Does not check files. */
-export function secretError(setting: SecretSetting, env: Env): string | undefined {
-  if (!('env' in setting)) return undefined;
-  const text = env[setting.env];
-  if (!text) return `the environment variable ${setting.env} is not set`;
-  return toToken(text) ? undefined : `the environment variable ${setting.env} ${NO_TOKEN}`;
+/** Returns why an environment variable cannot be used, or undefined. `wrongIn`: returns what is wrong with its text. */
+export function envError(name: string, env: Env, wrongIn: (text: string) => string | undefined) {
+  const text = env[name]?.trim();
+  const wrong = text ? wrongIn(text) : 'is not set';
+  return wrong && `the environment variable ${name} ${wrong}`;
 }
+
+/** Returns why an environment variable is not a usable secret, or undefined. Does not check files. */
+export const secretError = (setting: SecretSetting, env: Env): string | undefined =>
+  'env' in setting ? envError(setting.env, env, text => (toToken(text) ? undefined : NO_TOKEN)) : undefined;
+
+const PRINTABLE = /^[\t\x20-\x7e]*$/;
+const NOT_PRINTABLE = 'must be printable ASCII characters';
 
 /** Literals become secrets, because most headers contain keys. */
 const headerValue = z.union(
@@ -77,7 +83,7 @@ const headerValue = z.union(
     z.strictObject({ env: z.string().min(1) }),
     z
       .string()
-      .regex(/^[\t\x20-\x7e]*$/, { error: 'must be printable ASCII characters' })
+      .regex(PRINTABLE, { error: NOT_PRINTABLE })
       .transform(text => new Secret(text)),
   ],
   { error: 'must be { env: NAME } or the value itself as text of printable ASCII characters' },
@@ -93,11 +99,7 @@ export const headerText = (value: HeaderSetting, env: Env): string =>
   value instanceof Secret ? value.reveal() : (env[value.env] ?? '');
 
 /** Returns why a header cannot be sent, or undefined. */
-export function headerError(setting: HeaderSetting, env: Env): string | undefined {
-  if (setting instanceof Secret) return undefined;
-  const text = env[setting.env];
-  if (text === undefined) return `the environment variable ${setting.env} is not set`;
-  return /^[\t\x20-\x7e]*$/.test(text)
+export const headerError = (setting: HeaderSetting, env: Env): string | undefined =>
+  setting instanceof Secret
     ? undefined
-    : `the environment variable ${setting.env} must be printable ASCII characters`;
-}
+    : envError(setting.env, env, text => (PRINTABLE.test(text) ? undefined : NOT_PRINTABLE));

@@ -53,6 +53,8 @@ export function whileLeading(budget: Budget, leadership: Pick<Leading, 'remainin
   };
 }
 
+type Committing = Pick<Leadership, 'isUnavailable' | 'isLeading' | 'renew' | 'assertAvailable' | 'shutdownSignal'>;
+
 const concernsDatabase = ({ reason }: StoreError) => !['invalid', 'guard_failed', 'closed'].includes(reason);
 
 /**
@@ -71,7 +73,7 @@ const concernsDatabase = ({ reason }: StoreError) => !['invalid', 'guard_failed'
  */
 export function createStoreHandle(
   store: Store,
-  leadership: Pick<Leadership, 'isUnavailable' | 'isLeading' | 'renew' | 'assertAvailable' | 'shutdownSignal'> | undefined,
+  leadership: Committing | undefined,
   isRevoked: () => boolean = () => false,
 ): Store {
   async function send<T>(request: () => Promise<T>): Promise<T> {

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
 import { httpUrl } from '../kit/http-url.ts';
 import { EntryName, intOption } from '../kit/option.ts';
-import { type Env, Secret, secret } from '../kit/secret.ts';
+import { type Env, envError, Secret, secret } from '../kit/secret.ts';
 import { LABEL_NAME, percent } from '../kit/text.ts';
 import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits } from '../model/account.ts';
 import { PLAN_NAMES } from './public-plans.ts';
@@ -32,12 +32,8 @@ const proxy = z
 export type ProxySetting = z.output<typeof proxy>;
 
 /** Returns why a proxy setting cannot be used; undefined if it can. */
-export function proxyError(setting: ProxySetting, env: Env): string | undefined {
-  if ('literal' in setting) return undefined;
-  const text = env[setting.env];
-  if (!text) return `the environment variable ${setting.env} is not set`;
-  return isProxy(text) ? undefined : `the environment variable ${setting.env} ${NO_PROXY_ADDRESS}`;
-}
+export const proxyError = (setting: ProxySetting, env: Env): string | undefined =>
+  'env' in setting ? envError(setting.env, env, text => (isProxy(text) ? undefined : NO_PROXY_ADDRESS)) : undefined;
 
 /** Whether undici can match the entry: it compares hosts with those of normalized URLs. */
 function isNoProxy(text: string): boolean {
