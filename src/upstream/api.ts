@@ -3,7 +3,7 @@ import type { Counter } from '../kit/counter.ts';
 import { createRedactor } from '../kit/redaction.ts';
 import type { DeliveryEvent, DlqEntry, FlowControlEntry, ListedRow } from '../model/message.ts';
 import type { AccountUsage, GlobalParallelism, ServiceQueue, ServiceSchedule, WorkflowRun } from '../model/service.ts';
-import { MAX_LIST_BYTES, MAX_PAGE_BYTES, mapInSlices } from './body.ts';
+import { inSlices, MAX_LIST_BYTES, MAX_PAGE_BYTES } from './body.ts';
 import type { Call, Priority, Request } from './call.ts';
 import type { DlqQuery } from './dlq-filter.ts';
 import { MAX_ERROR_TEXT, UpstreamError } from './errors.ts';
@@ -247,16 +247,7 @@ async function readUnpaged<Row extends ListedRow>(
   try {
     const page = wire.toUnpagedList(await get(deps, { endpoint, path, largest: MAX_LIST_BYTES, signal }), list);
     if (!page) throw new UpstreamError('invalid_response', `GET ${path}: no list of ${rows}`);
-    const now = deps.clock.now();
-    const quality = { read: 0, rejected: 0, incomplete: 0 };
-    await mapInSlices(page.rows, each => {
-      const row = toRow(each, now);
-      count(quality, row);
-      if (row) take(row);
-    });
-    countRejected(deps, endpoint, quality);
-    checkMissing(deps, endpoint, path, '', page);
-    return quality.rejected;
+    return (await takeRows(deps, endpoint, { ...page, path, read: '' }, toRow, take)).rejected;
   } catch (error) {
     countMissing(deps, endpoint, error);
     throw error;
@@ -271,41 +262,36 @@ async function get({ call, priority, round }: ReaderDeps, request: Get): Promise
   return (await call({ ...defaults, ...request, address, priority, maxAge: round?.maxAge })).body;
 }
 
-/** Numbers of readable, unreadable and incomplete rows. Incomplete rows are readable, too. */
-interface RowCounts {
-  read: number;
-  rejected: number;
-  incomplete: number;
-}
-
-function count(rows: RowCounts, row: { readonly isIncomplete?: true | undefined } | undefined): void {
-  if (!row) rows.rejected += 1;
-  else rows.read += 1;
-  if (row?.isIncomplete) rows.incomplete += 1;
-}
-
-function countRejected({ meter }: ReaderDeps, list: AccountList, { read, rejected, incomplete }: RowCounts): void {
-  if (rejected > 0 && read === 0) {
+/**
+ * Passes the readable rows of a page to `take`. Returns the numbers of unreadable and of incomplete rows. Throws if the response
+ * contains no list although the service has returned the list before. `read`: name of the read, whose rounds must agree.
+ */
+async function takeRows<Row extends ListedRow>(
+  { clock, meter, acceptList }: ReaderDeps,
+  list: AccountList,
+  page: wire.RawPage & { readonly path: string; readonly read: string },
+  toRow: (row: unknown, now: number) => Row | undefined,
+  take: (row: Row) => void,
+) {
+  const now = clock.now();
+  let [rejected, incomplete] = [0, 0];
+  await inSlices(page.rows, each => {
+    const row = toRow(each, now);
+    rejected += row ? 0 : 1;
+    incomplete += row?.isIncomplete ? 1 : 0;
+    if (row) take(row);
+  });
+  if (rejected > 0 && rejected === page.rows.length) {
     throw new UpstreamError('invalid_response', `${list}: none of the ${rejected} rows of a page can be read`);
   }
   if (rejected + incomplete > 0) meter.rowsRejected.inc({ collector: list }, rejected + incomplete);
+  if (acceptList(list, page.read, page.isMissing)) return { rejected, incomplete };
+  throw new UpstreamError('invalid_response', `GET ${page.path}: no list, which earlier responses contained`);
 }
 
 function countMissing({ meter }: ReaderDeps, list: AccountList, error: unknown): void {
   if (!(error instanceof UpstreamError) || error.reason !== 'invalid_response') return;
   meter.listsMissing.inc({ collector: list });
-}
-
-/** Throws if a response contains no list although the service has returned the list before. */
-function checkMissing(
-  { acceptList }: ReaderDeps,
-  list: AccountList,
-  path: string,
-  read: string,
-  page: wire.RawPage,
-): void {
-  if (acceptList(list, read, page.isMissing)) return;
-  throw new UpstreamError('invalid_response', `GET ${path}: no list, which earlier responses contained`);
 }
 
 type Query = Readonly<Record<string, string | number>>;
@@ -348,17 +334,10 @@ async function* pagesOf<Row extends ListedRow>(
       const message = `GET ${path}: ${page.rows.length} rows, only ${requested} were requested`;
       throw new UpstreamError('invalid_response', message);
     }
-    const now = deps.clock.now();
-    const quality = { read: 0, rejected: 0, incomplete: 0 };
-    const rows = await mapInSlices(page.rows, each => {
-      const row = toRow(each, now);
-      count(quality, row);
-      return row;
-    });
-    countRejected(deps, endpoint, quality);
-    checkMissing(deps, endpoint, path, readName(query, deps.round?.name), page);
-    const { rejected, incomplete } = quality;
-    return { rows: rows.filter(row => row !== undefined), rejected, incomplete, cursor: page.cursor };
+    const rows: Row[] = [];
+    const named = { ...page, path, read: readName(query, deps.round?.name) };
+    const quality = await takeRows(deps, endpoint, named, toRow, row => rows.push(row));
+    return { rows, ...quality, cursor: page.cursor };
   }
   // A cursor is valid only for the path that returned it.
   let found = place;

@@ -218,13 +218,11 @@ export async function readBody(
   }
 }
 
-/** Maps rows, and yields to the event loop between slices of a long list. */
-export async function mapInSlices<Row, To>(rows: readonly Row[], map: (row: Row) => To): Promise<To[]> {
-  const mapped: To[] = [];
+/** Passes rows to `take`, and yields to the event loop between slices of a long list. */
+export async function inSlices<Row>(rows: readonly Row[], take: (row: Row) => void): Promise<void> {
   for (const row of rows) {
     const turn = turns.pass();
     if (turn) await turn;
-    mapped.push(map(row));
+    take(row);
   }
-  return mapped;
 }
