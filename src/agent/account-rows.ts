@@ -1,6 +1,5 @@
 import type { Recorder } from '../history/recorder.ts';
 import type { Clock } from '../kit/clock.ts';
-import type { Log } from '../kit/log.ts';
 import type { Change } from '../model/change.ts';
 import type { CollectorState } from '../scheduler/board.ts';
 import { type StoredRounds, toStored } from '../scheduler/freshness.ts';
@@ -50,34 +49,16 @@ export async function openAccountRows(store: Store, account: string) {
 }
 
 interface UpkeepDeps {
-  readonly account: string;
   readonly states: readonly CollectorState[];
   readonly rows: Pick<Awaited<ReturnType<typeof openAccountRows>>, 'save'>;
   readonly history: Pick<Recorder, 'unsaved' | 'saved'>;
   known(): Omit<StoredAccount, 'freshness'>;
   readonly clock: Pick<Clock, 'now'>;
-  readonly log: Log;
 }
 
-/** Returns functions that save the state of an account and log withdrawn data. */
-export function createUpkeep({ account, states, rows, history, known, clock, log }: UpkeepDeps) {
-  const withdrawn = new Set<CollectorState>();
+/** Returns functions that save the state of an account. */
+export function createUpkeep({ states, rows, history, known, clock }: UpkeepDeps) {
   let savedTurn: string | undefined;
-
-  function logWithdrawals(): void {
-    for (const state of states) {
-      const isWithdrawn = state.status().withdrawn;
-      if (isWithdrawn === withdrawn.has(state)) continue;
-      const fields = { account, collector: state.collector };
-      if (isWithdrawn) {
-        withdrawn.add(state);
-        log.warn(fields, 'stale data withdrawn: its gauges are no longer exposed');
-      } else {
-        withdrawn.delete(state);
-        log.info(fields, 'data is fresh again: its gauges are exposed');
-      }
-    }
-  }
 
   /** Returns a fingerprint of state that must be saved at once: a process in a crash loop never reaches a periodic save. */
   function turn(): string {
@@ -88,7 +69,6 @@ export function createUpkeep({ account, states, rows, history, known, clock, log
 
   /** Saves the state in one commit. Rejects with StoreError. */
   async function save(): Promise<void> {
-    logWithdrawals();
     savedTurn = turn();
     const freshness = states.map(state => [state.collector, toStored(state.freshness(), clock.now())] as const);
     // Commit everything at once: all accounts then share one transaction and one fsync.
@@ -99,9 +79,8 @@ export function createUpkeep({ account, states, rows, history, known, clock, log
 
   return {
     save,
-    /** Logs withdrawn data and saves urgent changes. Never rejects. */
+    /** Saves urgent changes. Never rejects. */
     async afterRound(): Promise<void> {
-      logWithdrawals();
       // If this fails, the next periodic save retries it and reports the failure.
       if (turn() !== savedTurn) await save().catch(() => undefined);
     },

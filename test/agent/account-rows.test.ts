@@ -26,10 +26,9 @@ async function setUp() {
   const known = { tokenRejected: undefined as boolean | undefined };
   const rows = await openAccountRows(store, 'a');
   const history = await Recorder.open({ account: 'a', store, clock, log });
-  const upkeep = createUpkeep({ account: 'a', states: [slot], rows, history, known: () => known, clock, log });
+  const upkeep = createUpkeep({ states: [slot], rows, history, known: () => known, clock });
   return {
     clock,
-    log,
     store,
     commits,
     known,
@@ -82,20 +81,4 @@ it('a rejected commit of account rows does not fail a round, and the next save s
   store.isFull = false;
   await upkeep.save();
   expect((await stored()).freshness?.dlq?.full?.tryingSince).toBeUndefined();
-});
-
-it('an account logs once when data is withdrawn and once when it is fresh again', async () => {
-  const { clock, log, upkeep, succeed, fail } = await setUp();
-  await succeed();
-  for (let minute = 0; minute < 25; minute += 1) {
-    await clock.advance(MINUTE);
-    await (minute % 2 === 0 ? fail() : upkeep.save());
-  }
-  await succeed();
-  await succeed();
-  const fields = { account: 'a', collector: 'dlq' };
-  expect(log.lines).toEqual([
-    { level: 'warn', fields, message: 'stale data withdrawn: its gauges are no longer exposed' },
-    { level: 'info', fields, message: 'data is fresh again: its gauges are exposed' },
-  ]);
 });
