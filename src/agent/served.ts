@@ -6,7 +6,6 @@ import { createAgentChecks } from '../status/agent.ts';
 import { createAutoCancelView } from '../status/auto-cancel.ts';
 import { createHistoryView } from '../status/history.ts';
 import { createLookups } from '../status/lookups.ts';
-import type { KeptRows } from '../status/overview-rows.ts';
 import type { Served, Views } from '../status/served.ts';
 import { createViews } from '../status/views.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
@@ -19,7 +18,6 @@ type OwnServed = Omit<Served, 'reload' | 'reloadErrors'>;
 /** Creates the views that the port serves. */
 export function createServing(supervisor: Supervisor, base: AgentBase) {
   const { process, leadership, log, clock, peerKey } = base;
-  const kept: KeptRows = new WeakMap();
   // A bug in one source must not break the scrape of all accounts.
   const onBug = (account: string | undefined, error: unknown) =>
     log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
@@ -32,7 +30,7 @@ export function createServing(supervisor: Supervisor, base: AgentBase) {
 
   function current() {
     const state = supervisor.state();
-    if (last?.state !== state) last = { state, views: createStateViews(state, { base, supervisor, kept }) };
+    if (last?.state !== state) last = { state, views: createStateViews(state, { base, supervisor }) };
     return last.views;
   }
 
@@ -63,11 +61,10 @@ export function createServing(supervisor: Supervisor, base: AgentBase) {
 interface StateViewsDeps {
   readonly base: AgentBase;
   readonly supervisor: Supervisor;
-  readonly kept: KeptRows;
 }
 
-function createStateViews(state: AgentState, { base, supervisor, kept }: StateViewsDeps) {
-  const { loaded, accounts, sources, autoCancel } = state;
+function createStateViews(state: AgentState, { base, supervisor }: StateViewsDeps) {
+  const { loaded, accounts, autoCancel } = state;
   const { config } = loaded;
   const { clock, log } = base;
   const { alerting } = supervisor;
@@ -92,11 +89,9 @@ function createStateViews(state: AgentState, { base, supervisor, kept }: StateVi
     accounts,
     settings: config.accounts,
     autoCancel,
-    sources,
     alerts,
     problemStates: account => alerting.problems(account),
     agentProblems: agent.problems,
-    kept,
     externalUrl: config.server.externalUrl,
     log,
   });

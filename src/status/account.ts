@@ -9,7 +9,6 @@ import {
 } from '../collectors/index.ts';
 import type { ServiceTime } from '../collectors/service-time.ts';
 import { bareAddress, pathAddress } from '../kit/text.ts';
-import type { Source } from '../metrics/family.ts';
 import type { Objectives } from '../metrics/objectives.ts';
 import type { AccountMeter } from '../metrics/own.ts';
 import type { AccountHistory } from '../model/history.ts';
@@ -160,8 +159,6 @@ export interface Viewed {
   readonly autoCancel: (() => AutoCancelNumbers) | undefined;
   /** Returns the states of the account's problems. */
   readonly problemStates: () => readonly ProblemState[];
-  /** Metric sources of the account. Cached rows of the overview expire when one of them changes. */
-  readonly sources: readonly Source[];
 }
 
 /** Returns the state of an account. Problems of severity `info` do not affect it. */

@@ -5,7 +5,7 @@ import type { Viewed } from '../../src/status/account.ts';
 import { Overview, OverviewQuery } from '../../src/status/api/overview.ts';
 import type { Problem } from '../../src/status/api/parts.ts';
 import { type OverviewData, overview } from '../../src/status/overview.ts';
-import { createOverviewRows, type KeptRows, type OverviewRow } from '../../src/status/overview-rows.ts';
+import { createOverviewRows, type OverviewRow } from '../../src/status/overview-rows.ts';
 import { complete, dlqFacts, selection } from '../support/shown-facts.ts';
 import { loadedFrom } from '../support/view-scene.ts';
 
@@ -150,15 +150,9 @@ function scene(count: number, takes = 0) {
   const config = { accounts: [{ name: 'a', baseUrl: 'http://localhost', token: 'x' }] };
   const [settings] = loadedFrom(config).config.accounts;
   if (!settings) throw new Error('no account');
-  const values = Array.from({ length: count }, (_, index) => ({ revision: {}, value: index }));
+  const values = Array.from({ length: count }, (_, index) => index);
   const asked = Array.from({ length: count }, () => 0);
   const viewed = values.map((_, index): Viewed => {
-    const source = {
-      account: `a${index}`,
-      families: [],
-      revision: () => values[index]?.revision,
-      samples: () => new Map(),
-    };
     const status = { account: `a${index}`, up: true, collectors: [] };
     const account = {
       name: `a${index}`,
@@ -171,36 +165,26 @@ function scene(count: number, takes = 0) {
       shown() {
         asked[index] = (asked[index] ?? 0) + 1;
         for (const end = performance.now() + takes; performance.now() < end; );
-        const messages = values[index]?.value;
+        const messages = values[index];
         return { dlq: complete(dlqFacts({ selections: new Map([['all', selection({ messages })]]) })) };
       },
     };
-    return {
-      account,
-      settings,
-      autoCancel: undefined,
-      problemStates: () => [],
-      sources: [source],
-    };
+    return { account, settings, autoCancel: undefined, problemStates: () => [] };
   });
-  const kept: KeptRows = new WeakMap();
   const bugs: string[] = [];
   let now = NOW;
   return {
     viewed,
-    kept,
     asked,
-    now: () => now,
     wait(ms: number) {
       now += ms;
     },
     set(index: number, value: number) {
-      values[index] = { revision: {}, value };
+      values[index] = value;
     },
     bugs,
     rows: createOverviewRows(
       viewed,
-      kept,
       () => now,
       (account, error) => void bugs.push(`${account}: ${error}`),
     ),
@@ -210,25 +194,6 @@ function scene(count: number, takes = 0) {
 const sizes = (rows: readonly OverviewRow[]) => rows.map(({ row }) => row.deadLetters);
 
 describe('rows', () => {
-  it('rows are recomputed for changed accounts, and for all accounts after 15 seconds', async () => {
-    const { rows, asked, set, wait } = scene(3);
-    expect(sizes(await rows())).toEqual([0, 1, 2]);
-    expect(asked).toEqual([1, 1, 1]);
-    set(1, 100);
-    expect(sizes(await rows())).toEqual([0, 100, 2]);
-    expect(asked).toEqual([1, 2, 1]);
-    wait(14_000);
-    await rows();
-    expect(asked).toEqual([1, 2, 1]);
-    wait(1000);
-    await rows();
-    expect(asked).toEqual([2, 3, 2]);
-    // The wall clock is set back.
-    wait(-3_600_000);
-    await rows();
-    expect(asked).toEqual([3, 4, 3]);
-  });
-
   it('rows are computed once for concurrent requests, and their computation yields to the event loop', async () => {
     const { rows, asked } = scene(50, 1);
     let turns = 0;
@@ -244,16 +209,6 @@ describe('rows', () => {
     expect(asked.every(times => times === 1)).toBe(true);
     expect(one).toHaveLength(50);
     expect(turns).toBeGreaterThan(2);
-  });
-
-  it('rows are reused for accounts that remain after a reload', async () => {
-    const { rows, viewed, kept, asked, now } = scene(2);
-    await rows();
-    const [first] = viewed;
-    if (!first) throw new Error('no account');
-    const next = createOverviewRows([first], kept, now, () => undefined);
-    expect(sizes(await next())).toEqual([0]);
-    expect(asked).toEqual([1, 1]);
   });
 
   it('an account whose row cannot be computed is shown as failed, and the error is logged once; other accounts are unaffected', async () => {
