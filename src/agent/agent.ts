@@ -82,13 +82,6 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
     reloads.last = { at: clock.now(), changed: [], faults: [], ...result };
     return result;
   }
-  /** Stores the agent's URL for CLI commands. A leader's URL is part of its lease. */
-  async function announce(): Promise<void> {
-    if (store.lease) return;
-    await writeAgentUrl(store, server.url).catch((error: unknown) =>
-      log.warn({ error: String(error) }, 'failed to store the address of this agent'),
-    );
-  }
   const read: ReadWebConfig = file => readWebConfig(file).config;
   const served: Served = Object.assign(core.served, { reload, reloadErrors: () => reloads.last?.faults ?? [] });
   // Open the port first: an agent that cannot be scraped must not query the service.
@@ -97,21 +90,16 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
     throw error;
   });
   closing.add('port', server.close);
-  await announce();
+  // For CLI commands. A leader's URL is part of its lease.
+  if (!store.lease)
+    await writeAgentUrl(store, server.url).catch((error: unknown) =>
+      log.warn({ error: String(error) }, 'failed to store the address of this agent'),
+    );
   closing.add('loops', core.stop);
   const lost = Promise.withResolvers<void>();
   core.start(lost.resolve);
   supervisor.addPart({
-    async prepare(next) {
-      const { commit, discard } = await server.prepare(settingsOf(next));
-      return {
-        async commit() {
-          commit();
-          await announce();
-        },
-        discard,
-      };
-    },
+    prepare: next => ({ commit: () => server.apply(settingsOf(next)), discard() {} }),
   });
   reloading = createReloading({ supervisor, log, configRead: base.process.configRead, env, tried });
   const { close: endReloading, tried: lastTried } = reloading;
@@ -124,9 +112,7 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
   }
   log.info({ version, url: server.url, accounts: served.accounts.length }, 'delivery-watch is listening');
   return {
-    get url(): string {
-      return server.url;
-    },
+    url: server.url,
     status: () => served.views().status(),
     reload,
     /** Resolves when another process leads instead of this one, which must end at once. */

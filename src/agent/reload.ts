@@ -21,6 +21,9 @@ const FIXED: readonly (readonly [path: string[], of: (config: LoadedConfig['conf
   [['store', 'schema'], ({ store }) => store.schema],
   [['store', 'lease'], ({ store }) => store.lease],
   [['server', 'replicaUrl'], ({ server }) => server.replicaUrl],
+  [['server', 'listen'], ({ server }) => server.listen],
+  [['server', 'probesListen'], ({ server }) => server.probesListen],
+  [['server', 'webConfigFile'], ({ server }) => server.webConfigFile],
 ];
 
 function refusals(before: LoadedConfig, next: LoadedConfig): LocatedError[] {

@@ -59,7 +59,6 @@ export function createAccess(
   }
 
   return {
-    file,
     /** Returns the content, checked once a second; undefined while the file is invalid. All requests must then be refused. */
     current(): WebConfig | undefined {
       check();

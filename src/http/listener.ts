@@ -15,8 +15,6 @@ export interface Address {
   readonly port: number;
 }
 
-export type Listener = Awaited<ReturnType<typeof openListener>>;
-
 export interface ListenerDeps {
   readonly bounds: Bounds;
   readonly logBound: LogBound;
@@ -130,12 +128,7 @@ export async function openListener(
   const name = ip === '0.0.0.0' || ip === '::' ? 'localhost' : family === 'IPv6' ? `[${ip}]` : ip;
   return {
     url: `${first ? 'https' : 'http'}://${name}:${port}`,
-    port,
     setMaxConnections: connections.setMax,
-    /** Releases the address. Responses in flight continue. */
-    pause: () => void server.close(),
-    /** Listens on the address again. Rejects if it is in use. */
-    resume: () => listen(server, { host: address.host, port }),
     /** Waits a moment for responses in flight, then destroys all connections. */
     close: () => closeServer(server, connections.sockets, clock),
   };

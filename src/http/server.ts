@@ -1,13 +1,13 @@
-import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import express, { type NextFunction, type Request, type Response, type Router } from 'express';
 import { systemClock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
-import { type Access, createAccess, type ReadWebConfig } from './access.ts';
+import { createAccess, type ReadWebConfig } from './access.ts';
 import { createAuthentication } from './authentication.ts';
 import { BOUNDS, type Bounds, createBoundLog } from './bounds.ts';
 import { createAdmission } from './client-certs.ts';
 import { createGate, logCut, signIfPeer } from './gate.ts';
-import { type Address, type Listener, openListener } from './listener.ts';
+import { type Address, openListener } from './listener.ts';
 import { createPasswords } from './passwords.ts';
 import { HEALTH_PATH, HEALTHY } from './peer.ts';
 import { createResponseLimiter, type ResponseLimiter } from './response-limiter.ts';
@@ -82,47 +82,6 @@ const neverRead: ReadWebConfig = file => {
   throw new Error(`${file} can't be read here`);
 };
 
-interface Ports {
-  readonly main: Listener;
-  readonly probes: Listener | undefined;
-}
-
-/** Opens the ports that `before` lacks. If it rejects, or after `undo`, only the ports of `before` are open. */
-async function openPorts(
-  next: ServerSettings,
-  before: { readonly settings: ServerSettings; readonly ports: Ports } | undefined,
-  open: (what: keyof Ports, address: Address) => Promise<Listener>,
-): Promise<{ readonly ports: Ports; undo(): Promise<void> }> {
-  const steps: (() => Promise<void>)[] = [];
-  async function undo(): Promise<void> {
-    for (const step of steps.splice(0).reverse()) await step();
-  }
-  async function port(what: keyof Ports, address: Address, was: Address | null | undefined): Promise<Listener> {
-    const old = before?.ports[what];
-    // An open port cannot change its TLS or certificate rules.
-    const isSame = what === 'probes' || before?.settings.webConfigFile === next.webConfigFile;
-    if (old && isSame && address.host === was?.host && address.port === was.port) return old;
-    let wanted = address;
-    if (old && [0, old.port].includes(address.port)) {
-      // Both addresses may include the same interface, where only one socket can use the port.
-      old.pause();
-      steps.push(old.resume);
-      wanted = { ...address, port: old.port };
-    }
-    const opened = await open(what, wanted);
-    steps.push(opened.close);
-    return opened;
-  }
-  try {
-    const main = await port('main', next, before?.settings);
-    const probes = next.probes ? await port('probes', next.probes, before?.settings.probes) : undefined;
-    return { ports: { main, probes }, undo };
-  } catch (error) {
-    await undo();
-    throw error;
-  }
-}
-
 /**
  * Opens the HTTP server. Rejects if an address or the web-config file cannot be used. Calls `readWebConfig` again when a
  * file has changed.
@@ -144,74 +103,50 @@ export async function openHttpServer(
   const passwords = createPasswords({ now: clock.now, monotonic, sleep }, log);
   const callers = new WeakMap<IncomingMessage, string>();
   const admission = createAdmission();
-  const open = ({ webConfigFile = null }: ServerSettings) =>
-    createAccess(webConfigFile, { read: readWebConfig, clock, log });
-  let state = { settings: initial, hosts: new Set(initial.allowedHosts), access: open(initial) };
+  const access = createAccess(initial.webConfigFile ?? null, { read: readWebConfig, clock, log });
+  let settings = initial;
+  let hosts = new Set(initial.allowedHosts);
   const lifecycle: Lifecycle = {
-    isOn: () => state.settings.lifecycle ?? false,
+    isOn: () => settings.lifecycle ?? false,
     callerOf: request => callers.get(request),
   };
   const app = createApp(served, { responses, lifecycle, routes, log });
   const authenticate = createAuthentication(passwords);
   const identify = (request: IncomingMessage, caller: string) => void callers.set(request, caller);
   const deps = { bounds, logBound, log, clock };
-  const openPort = (access: Access) => (what: keyof Ports, address: Address) => {
-    const { peerKey } = served;
-    if (what === 'probes') {
-      return openListener(address, deps, (request, response) => {
-        signIfPeer(request, response, peerKey);
-        sendProbe(request, response);
-      });
-    }
-    // Each port keeps the web-config file with which it was opened.
-    const gateOptions = {
-      bounds,
-      responses,
-      hosts: () => state.hosts,
-      web: access.current,
-      admission,
-      authenticate,
-      peerKey,
-      identify,
-    };
-    return openListener(address, deps, createGate(gateOptions, logBound, app), { access, admission });
+  const { peerKey } = served;
+  const gateOptions = {
+    bounds,
+    responses,
+    hosts: () => hosts,
+    web: access.current,
+    admission,
+    authenticate,
+    peerKey,
+    identify,
   };
-  let { ports } = await openPorts(initial, undefined, openPort(state.access));
-  /** Replaced ports with responses in flight. */
-  const closing = new Set<Promise<void>>();
-  function retire(listener: Listener): void {
-    const closed = listener.close().finally(() => closing.delete(closed));
-    closing.add(closed);
-  }
+  const main = await openListener(initial, deps, createGate(gateOptions, logBound, app), { access, admission });
+  const answerProbe: RequestListener = (request, response) => {
+    signIfPeer(request, response, peerKey);
+    sendProbe(request, response);
+  };
+  const probes = await (initial.probes && openListener(initial.probes, deps, answerProbe))?.catch(async error => {
+    await main.close();
+    throw error;
+  });
 
   return {
     /** `http://host:port` of the open port. */
-    get url(): string {
-      return ports.main.url;
-    },
-    /** Opens ports for new settings (of the bounds, only `maxConnections`). If it rejects, nothing has changed. */
-    async prepare(next: ServerSettings) {
-      const before = { ...state, ports };
-      // Access control itself detects changes in the content of its files.
-      const access = (next.webConfigFile ?? null) === before.access.file ? before.access : open(next);
-      const opened = await openPorts(next, before, openPort(access));
-      return {
-        discard: opened.undo,
-        commit(): void {
-          ports = opened.ports;
-          state = { settings: next, hosts: new Set(next.allowedHosts), access };
-          ports.main.setMaxConnections(next.maxConnections ?? BOUNDS.maxConnections);
-          // Do not wait: the request for this reload may be in flight.
-          for (const what of ['main', 'probes'] as const) {
-            const old = before.ports[what];
-            if (old && old !== ports[what]) retire(old);
-          }
-        },
-      };
+    url: main.url,
+    /** Applies `lifecycle`, `allowedHosts` and `maxConnections` to the next requests. Other changes need a restart. */
+    apply(next: ServerSettings): void {
+      settings = next;
+      hosts = new Set(next.allowedHosts);
+      main.setMaxConnections(next.maxConnections ?? BOUNDS.maxConnections);
     },
     /** Waits a moment for responses in flight, then destroys all connections. */
     async close(): Promise<void> {
-      await Promise.all([ports.main.close(), ports.probes?.close(), ...closing]);
+      await Promise.all([main.close(), probes?.close()]);
       await passwords.close();
     },
   };

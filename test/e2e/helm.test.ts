@@ -274,7 +274,8 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
       podOf(render({ config: { accounts: [ACCOUNT], server, store }, ...postgres }));
     const before = at({}, {});
     expect(at({ externalUrl: 'https://dw.example.com' }, { history: { keep: '72h' } })).toEqual(before);
-    expect(at({ replicaUrl: 'http://a:10922' }, {})).not.toEqual(before);
+    for (const server of [{ replicaUrl: 'http://a:10922' }, { listen: '[::]:10922' }, { webConfigFile: '/web.yaml' }])
+      expect(at(server, {})).not.toEqual(before);
     for (const store of [{ kind: 'memory' }, { path: '/app/data/new.db' }]) expect(at({}, store)).not.toEqual(before);
     const postgres = { postgres: { enabled: true } };
     for (const store of [{ schema: 'new' }, { lease: '30s' }])

@@ -281,35 +281,3 @@ describe('unusable web-config files', () => {
     );
   });
 });
-
-describe('changed settings', () => {
-  it('changed settings replace or remove the web-config file, and turn TLS on or off, on the same port', async () => {
-    const { server, settings, status, put, folder } = await serve(USERS);
-    const port = Number(new URL(server.url).port);
-    expect([server.url, await status('/metrics')]).toEqual([`http://127.0.0.1:${port}`, 401]);
-    put('tls.yaml', JSON.stringify(CLIENTS));
-    (await server.prepare({ ...settings, webConfigFile: join(folder, 'tls.yaml') })).commit();
-    expect([server.url, await status('/metrics', { tls: CLIENT })]).toEqual([`https://127.0.0.1:${port}`, 200]);
-    (await server.prepare({ ...settings, webConfigFile: null })).commit();
-    expect([server.url, await status('/metrics')]).toEqual([`http://127.0.0.1:${port}`, 200]);
-  });
-
-  it('changed settings are not applied if the new web-config file or probe port cannot be used', async () => {
-    const { server, settings, status, put, folder, later } = await serve(USERS);
-    put('bad.yaml', '{');
-    await expect(server.prepare({ ...settings, webConfigFile: join(folder, 'bad.yaml') })).rejects.toThrow(
-      'bad.yaml:1:',
-    );
-    // The probe port is in use, which is detected after the main port has switched to the new file.
-    put('tls.yaml', JSON.stringify(tlsWith()));
-    const probes = { host: '127.0.0.1', port: Number(new URL((await serve(USERS)).server.url).port) };
-    const half = { ...settings, webConfigFile: join(folder, 'tls.yaml'), probes };
-    await expect(server.prepare(half)).rejects.toThrow("can't listen on 127.0.0.1:");
-    expect([await status('/metrics', ALICE), await status('/metrics')]).toEqual([200, 401]);
-    // Changes of the active file are still detected.
-    put('web.yaml', JSON.stringify(tlsWith()));
-    (await server.prepare(settings)).commit();
-    later();
-    expect(await status('/metrics', ALICE)).toBe(503);
-  });
-});

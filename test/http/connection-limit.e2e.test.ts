@@ -167,10 +167,10 @@ describe('connections with a request in progress', () => {
   it('a changed maxConnections applies to new connections', async () => {
     const { server, settings, open, scrape } = await start(PLAIN, { maxConnections: 5 });
     const sockets = await repeat(5, () => open(HALF));
-    (await server.prepare({ ...settings, maxConnections: 10 })).commit();
+    server.apply({ ...settings, maxConnections: 10 });
     await repeat(5, () => open(HALF));
     expect(sockets.filter(({ destroyed }) => destroyed)).toEqual([]);
-    (await server.prepare({ ...settings, maxConnections: 1 })).commit();
+    server.apply({ ...settings, maxConnections: 1 });
     expect(await scrape(5)).toBe(5);
   });
 });

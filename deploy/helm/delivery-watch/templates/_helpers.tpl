@@ -60,7 +60,7 @@ app.kubernetes.io/component: replica
 {{/* Checksum of the settings that a reload refuses: see src/agent/reload.ts. */}}
 {{- define "delivery-watch.fixed" -}}
 {{- $config := include "delivery-watch.config" . | fromYaml }}
-{{- dict "replicaUrl" $config.server.replicaUrl "store" (omit ($config.store | default dict) "history") | toJson | sha256sum }}
+{{- dict "server" (pick $config.server "listen" "probesListen" "replicaUrl" "webConfigFile") "store" (omit ($config.store | default dict) "history") | toJson | sha256sum }}
 {{- end }}
 
 {{- define "delivery-watch.env" -}}
