@@ -30,7 +30,8 @@ export type HttpServer = Awaited<ReturnType<typeof openHttpServer>>;
 interface AppDeps {
   readonly responses: ResponseLimiter;
   readonly lifecycle: Lifecycle;
-  readonly routes: RouterFactory;
+  /** Routes of other modules, which are tried last. */
+  readonly routes: readonly Router[];
   readonly log: Log;
 }
 
@@ -51,9 +52,6 @@ function sendProbe(request: IncomingMessage, response: ServerResponse): void {
   response.end(text === undefined ? 'not found\n' : isRead ? text : 'method not allowed\n');
 }
 
-/** Creates the routes of other modules, which are tried last. */
-export type RouterFactory = (lifecycle: Lifecycle) => readonly Router[];
-
 function createApp(served: HttpServed, { responses, lifecycle, routes, log }: AppDeps): express.Express {
   const app = express();
   app.disable('x-powered-by');
@@ -62,7 +60,7 @@ function createApp(served: HttpServed, { responses, lifecycle, routes, log }: Ap
   app.use(metricsRoutes(served, responses));
   app.use(lifecycleRoutes(served, lifecycle));
   app.all(Object.keys(PROBES), sendProbe);
-  for (const router of routes(lifecycle)) app.use(router);
+  for (const router of routes) app.use(router);
   app.use((_request: Request, response: Response) => void response.status(404).type('text').send('not found\n'));
   app.use((error: unknown, request: Request, response: Response, _next: NextFunction) => {
     if (response.destroyed) return;
@@ -89,7 +87,7 @@ const neverRead: ReadWebConfig = file => {
 export async function openHttpServer(
   initial: ServerSettings,
   served: HttpServed,
-  routes: RouterFactory,
+  routes: readonly Router[],
   log: Log,
   readWebConfig: ReadWebConfig = neverRead,
 ) {

@@ -48,7 +48,7 @@ export const startHttpServer = (
   openHttpServer(
     settings,
     served,
-    lifecycle => [discoveryRoutes(served), apiRoutes(served), pageRoutes(served, lifecycle)],
+    [discoveryRoutes(served), apiRoutes(served), pageRoutes(served)],
     log,
     readWebConfig,
   );

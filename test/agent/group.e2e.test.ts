@@ -228,7 +228,7 @@ it('a standby executes POST commands, and shows pages for the user whom it has a
   const two = await start('two');
   const headers = { authorization: `Basic ${Buffer.from('ann:password').toString('base64')}` };
   const get = async (path: string) => (await fetch(two.agent.url + path, { headers })).text();
-  await eventually(async () => expect(await get('/auto-cancel')).toContain('data-command="pause"'));
+  await eventually(async () => expect(await get('/auto-cancel')).toContain('auto-cancel pause --reason TEXT'));
   expect((await fetch(`${two.agent.url}/auto-cancel`)).status).toBe(401);
   const paused = await fetch(`${two.agent.url}/api/v1/auto-cancel/pause`, {
     method: 'POST',

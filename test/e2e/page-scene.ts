@@ -1,4 +1,3 @@
-import { join } from 'node:path';
 import { expect } from 'vitest';
 import { startAgent } from '../../src/agent/agent.ts';
 import { afterThisTest } from '../support/client.ts';
@@ -71,24 +70,3 @@ export const RICH = {
     },
   },
 };
-
-/** Returns a configuration with a user who may send commands and a rule by which callbacks soon count as stuck. */
-export const approving = (webConfigFile: string, folder: string) => ({
-  server: { listen: '127.0.0.1:0', lifecycle: true, webConfigFile },
-  collect: { dlq: { rescanEvery: '10s' } },
-  autoCancel: {
-    mode: 'enforce',
-    stopFile: join(folder, 'STOP'),
-    breaker: { candidates: { percent: 100 } },
-    rules: [
-      {
-        name: 'hung',
-        mode: 'approve',
-        expires: '2099-01-01',
-        match: { workflowUrl: { prefix: ['https://flow.example.com/'] } },
-        grace: '0s',
-        stuckWhen: { inProgressFor: '20s', assumeMaxRetries: 0, assumeTimeout: '1s', pastRetryWindow: 1 },
-      },
-    ],
-  },
-});

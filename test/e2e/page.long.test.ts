@@ -1,9 +1,6 @@
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
-import { hashSync } from 'bcryptjs';
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import { z } from 'zod';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { hasChromium, launchBrowser, type Visited, type VisitOptions, visit } from '../support/browser.ts';
 import { eventually } from '../support/eventually.ts';
@@ -12,7 +9,7 @@ import { factsOf } from '../support/page-values.ts';
 import { parseExposition } from '../support/parse-exposition.ts';
 import { exposedValue, shownNumbers } from '../support/view-families.ts';
 import { livePages } from './page-live.ts';
-import { approving, getJson, HOSTILE, MINUTE, RICH, setScene, TOKEN, untilRead } from './page-scene.ts';
+import { getJson, HOSTILE, MINUTE, RICH, setScene, TOKEN, untilRead } from './page-scene.ts';
 
 /** Selector of the queue's size on an account's page. */
 const DEAD_LETTERS = '#dead-letters .tile:first-child .big data';
@@ -286,68 +283,6 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
     expect(await page.evaluate('window.isTheSame')).toBe(true);
     // The chart is not redrawn from scratch either.
     expect(await page.evaluate("document.querySelector('figure[data-chart] canvas')?.isTheSame")).toBe(true);
-    expect(visited.complaints).toEqual([]);
-  });
-
-  it('pages ask for confirmation of a command, send it as the user and show it in the journal', async () => {
-    const folder = newFolder();
-    const webConfigFile = join(folder, 'web.yaml');
-    writeFileSync(webConfigFile, JSON.stringify({ basic_auth_users: { ann: hashSync('pw', 4) } }));
-    const scene = await setScene({}, approving(webConfigFile, folder));
-    const { state } = scene.emulator;
-    const workflowUrl = 'https://flow.example.com/run';
-    const common = { enteredAt: scene.clock.now() - 180 * MINUTE, workflowUrl, url: workflowUrl, maxRetries: 0 };
-    const stuck = state.addFailedRun(common);
-    const other = state.addFailedRun(common);
-    const { url } = await scene.start();
-    const visited = await open(`${url}/auto-cancel`, { httpCredentials: { username: 'ann', password: 'pw' } });
-    const { page } = visited;
-    const dialog = page.getByRole('dialog');
-    const answer = page.locator('#command-answer');
-    /** Advances the clock, so that the agent executes commands, until `look` succeeds. */
-    const until = (look: () => Promise<void>) =>
-      eventually(async () => {
-        await scene.clock.advance(1000);
-        await look();
-      });
-    const answered = (text: string) => until(async () => expect(await answer.textContent()).toContain(text));
-
-    await page.getByRole('button', { name: 'Pause all cancels…' }).click();
-    expect(await dialog.textContent()).toContain('The journal will name ann.');
-    expect(await visited.accessibilityFaults()).toEqual([]);
-    await dialog.getByRole('button', { name: 'Pause' }).click();
-    // A reason is required.
-    expect(await dialog.isVisible()).toBe(true);
-    await dialog.getByRole('textbox').fill('<b>deploy</b>');
-    await dialog.getByRole('button', { name: 'Pause' }).click();
-    await answered('Paused: no cancel is sent.');
-    await until(() => page.getByRole('button', { name: 'Resume…' }).first().click({ timeout: 1000 }));
-    await dialog.getByRole('textbox').fill('deployed');
-    await dialog.getByRole('button', { name: 'Resume' }).click();
-    await answered('Resumed: cancels may be sent again.');
-
-    const item = page.locator('li.item', { has: page.locator('.item-head', { hasText: stuck }) });
-    const approve = item.getByRole('button', { name: 'Approve the cancel…' });
-    await until(async () => expect(await approve.count()).toBe(1));
-    await approve.click();
-    expect(await dialog.locator('[data-about]').textContent()).toContain(stuck);
-    await dialog.getByRole('button', { name: 'Don’t' }).click();
-    expect(await dialog.isVisible()).toBe(false);
-    await approve.click();
-    await dialog.getByRole('button', { name: 'Cancel it' }).click();
-    await answered('Approved');
-    const stateOf = (id: string) => state.dlqRows().find(({ dlqId }) => dlqId === id)?.failureCallbackInfo?.state;
-    await until(async () => expect(stateOf(stuck)).toMatch(/CANCELED/i));
-    expect(stateOf(other)).toMatch(/INPROGRESS|IN_PROGRESS/i);
-    const lines = z
-      .array(z.object({ step: z.string(), by: z.string().optional(), reason: z.string().optional() }))
-      .parse(await getJson(`${url}/api/v1/journal`, { authorization: `Basic ${btoa('ann:pw')}` }));
-    expect(lines.filter(({ by }) => by !== undefined).map(({ step, by, reason }) => [step, by, reason])).toEqual([
-      ['paused', 'ann', '<b>deploy</b>'],
-      ['resumed', 'ann', 'deployed'],
-      ['approved', 'ann', undefined],
-    ]);
-    await until(async () => expect(await page.locator('#journal').textContent()).toContain('ann'));
     expect(visited.complaints).toEqual([]);
   });
 });

@@ -1,7 +1,6 @@
 import type { AutoCancelView } from '../api/auto-cancel.ts';
 import { sum } from '../values.ts';
-import { candidates } from './candidates.ts';
-import { buttonFor, commandDialog, noButtons } from './commands.ts';
+import { candidates, commandLine } from './candidates.ts';
 import { ago, at, count, grouped, plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
@@ -66,10 +65,11 @@ function brakes(view: AutoCancelView, context: PageContext): Html {
     { head: 'unresolved', isNumber: true, cell: row => count(row.unresolved) },
     { head: 'cancels left', isNumber: true, cell: row => count(row.budgetRemaining) },
   ];
-  const commandIf = (isShown: boolean, kind: 'pause' | 'resume') =>
-    isShown && html`<div class="commands">${buttonFor(kind, context)}</div>`;
   const isPaused = view.accounts.map(({ paused }) => paused !== null);
-  const commands = [commandIf(isPaused.includes(false), 'pause'), commandIf(isPaused.includes(true), 'resume')];
+  const commands = [
+    isPaused.includes(false) && commandLine('pause --reason TEXT'),
+    isPaused.includes(true) && commandLine('resume --reason TEXT'),
+  ];
   const none = html`<p class="soft">No account has auto-cancel.</p>`;
   const held = table('Pauses and breakers by account', columns, view.accounts, { most: 50, none });
   return section('brakes', 'Pauses and breakers', html`${held}${commands}`);
@@ -123,9 +123,6 @@ export function autoCancelPage(view: AutoCancelView, context: PageContext): Html
   const body = html`<section id="state" data-live aria-label="State">
 ${head(view)}${databaseNote(context)}
 </section>
-<p id="command-answer" class="note" role="status" hidden></p>
-${view.mode !== 'off' && noButtons(context)}
-${brakes(view, context)}${candidates(view, context)}${rules(view)}${journal(view, context)}
-${commandDialog(context)}`;
-  return layout({ title: 'Auto-cancel', context, nav: 'auto-cancel', body, uses: ['pages.css', 'commands.js'] });
+${brakes(view, context)}${candidates(view, context)}${rules(view)}${journal(view, context)}`;
+  return layout({ title: 'Auto-cancel', context, nav: 'auto-cancel', body, uses: ['pages.css'] });
 }

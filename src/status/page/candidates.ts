@@ -1,5 +1,4 @@
 import type { AutoCancelView, Candidate } from '../api/auto-cancel.ts';
-import { buttonFor } from './commands.ts';
 import { ago, at, count, plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import type { PageContext } from './layout.ts';
@@ -38,7 +37,9 @@ function finding({ rule, verdict, reason, predicates }: Finding, place: number, 
 ${table('Conditions of the rule and actual values', COLUMNS, predicates, { most: 50 })}`;
 }
 
-/** Renders facts about a candidate. The dialog that confirms a cancel also shows them. */
+export const commandLine = (command: string): Html =>
+  html`<p><code class="line">delivery-watch auto-cancel ${command} --config FILE</code></p>`;
+
 function facts(of: Candidate, now: number): Html {
   const { account, dlqId, messageId, url, workflowUrl, owner, action } = of;
   const seen = html`${at(of.firstSeenAt, now)}, ${ago(of.firstSeenAt, now)}`;
@@ -53,7 +54,7 @@ function facts(of: Candidate, now: number): Html {
     ['last seen', ago(of.lastSeenAt, now)],
     ['action', html`<span class="mono">${name(action)}</span>`],
   ];
-  return html`<dl class="facts" data-about>${rows.map(([what, value]) => html`<dt>${what}</dt><dd>${value}</dd>`)}</dl>`;
+  return html`<dl class="facts">${rows.map(([what, value]) => html`<dt>${what}</dt><dd>${value}</dd>`)}</dl>`;
 }
 
 function candidate(of: Candidate, index: number, now: number, context: PageContext): Html {
@@ -68,7 +69,7 @@ function candidate(of: Candidate, index: number, now: number, context: PageConte
 <p class="soft">${name(of.url)} · first seen ${ago(of.firstSeenAt, now)}${first && first.reason !== first.verdict && html` · reason: <code>${named(first.reason)}</code>`}</p>
 ${held !== null && html`<p>${heldText ?? 'Not cancelled now:'} <code class="soft">${held}</code></p>`}
 ${attempts > 0 && html`<p>${count(attempts)} attempted; ${outcome === null ? 'no final outcome yet' : `outcome: ${outcome}`}.</p>`}
-${mayApprove && action !== null && html`<div class="commands">${buttonFor('approve', context, action)}</div>`}
+${mayApprove && action !== null && commandLine(`approve ${action}`)}
 <details data-key="${key}"><summary>Evidence</summary>
 ${facts(of, now)}
 ${findings.length === 0 ? html`<p>No rule matches it: it is never cancelled.</p>` : findings.map((each, place) => finding(each, place, owner?.mode))}

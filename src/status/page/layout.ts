@@ -8,9 +8,6 @@ export interface PageContext {
   readonly version: string;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
-  readonly lifecycle: boolean;
-  /** Authenticated user, or the name in the client certificate. */
-  readonly caller: string | undefined;
   /** Start of the current database outage (ms since the Unix epoch); undefined if there is none. */
   readonly databaseAway?: number | undefined;
 }
@@ -56,7 +53,7 @@ function needed(uses: readonly string[], folder: string): Html[] {
 
 /** Renders a page without inline scripts and styles, which the Content-Security-Policy forbids. */
 export function layout({ title, context, nav, body, uses = [] }: Layout): Html {
-  const { root, version, caller } = context;
+  const { root, version } = context;
   const folder = root + context.assets;
   const now = new Date(context.now).toISOString();
   return html`<!doctype html>
@@ -81,7 +78,7 @@ ${needed(uses, folder)}<script type="module" src="${folder}client.js"></script>
 ${body}
 </main>
 <footer>
-<p>delivery-watch ${version}${caller === undefined ? '' : html` · signed in as <b class="name"><bdi>${caller}</bdi></b>`}</p>
+<p>delivery-watch ${version}</p>
 <nav aria-label="Data"><a href="${root}metrics">metrics</a> <a href="${root}api/v1/status">rounds</a> <a href="${root || './'}#alerts">alerts</a> <a href="${root}api/v1/openapi.json">API</a></nav>
 </footer>
 </body>

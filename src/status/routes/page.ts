@@ -2,7 +2,6 @@ import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type NextFunction, type Request, type Response, Router } from 'express';
 import pLimit from 'p-limit';
-import type { Lifecycle } from '../../http/routes/lifecycle.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
 import { OverviewQuery } from '../api/overview.ts';
 import { noView } from '../endpoints.ts';
@@ -67,7 +66,7 @@ const missing = (title: string, what: string, context: PageContext) =>
     body: html`<div class="verdict unknown"><h1>${title}</h1><p>${what}.</p></div><p><a href="${context.root || './'}">All accounts</a></p>`,
   });
 
-export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Router {
+export function pageRoutes(served: Served): Router {
   const assets = readAssets();
   // A response may have thousands of rows: concurrent responses would exhaust memory.
   const serially = pLimit(1);
@@ -78,8 +77,6 @@ export function pageRoutes(served: Served, { isOn, callerOf }: Lifecycle): Route
     assets: assets.folder,
     version: served.version,
     now: served.clock.now(),
-    lifecycle: isOn(),
-    caller: callerOf(request),
     databaseAway: served.group?.unavailableSince(),
   });
 

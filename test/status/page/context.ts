@@ -6,8 +6,6 @@ export const context: PageContext = {
   assets: 'assets/0f3a/',
   version: '1.2.3',
   now: NOW,
-  lifecycle: false,
-  caller: undefined,
 };
 
 /** Returns the text of a page without markup. Entities stay encoded. */
@@ -46,7 +44,6 @@ const OURS = [
     'data',
     'dd',
     'details',
-    'dialog',
     'div',
     'dl',
     'dt',

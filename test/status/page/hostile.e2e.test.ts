@@ -1,18 +1,14 @@
 import type { Browser } from 'playwright-core';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
-import type { CommandResult, OperatorCommand } from '../../../src/model/operator-command.ts';
-import type { AutoCancelView } from '../../../src/status/api/auto-cancel.ts';
 import type { HistoryView } from '../../../src/status/api/history.ts';
 import { PASSWORD, serve, USERS } from '../../http/protected-server.ts';
 import { hasChromium, launchBrowser, visit } from '../../support/browser.ts';
-import { eventually } from '../../support/eventually.ts';
 import { account, hostile } from './fixtures/account.ts';
-import { autoCancel, hostileAutoCancel } from './fixtures/auto-cancel.ts';
+import { hostileAutoCancel } from './fixtures/auto-cancel.ts';
 import { found, lookupsThat } from './fixtures/lookup.ts';
 import { HOSTILE, NOW, overview, row, TROUBLED } from './fixtures/overview.ts';
 
 const httpCredentials = { username: 'alice', password: PASSWORD };
-const LIFECYCLE = { lifecycle: true };
 
 const MORE = [
   ...HOSTILE,
@@ -112,7 +108,6 @@ describe.skipIf(!hasChromium)('in a browser', () => {
         lookups: hostileLookups,
         reloadErrors: () => MORE.map(message => ({ file: message, message })),
       },
-      LIFECYCLE,
     );
     for (const path of [
       '/',
@@ -132,68 +127,5 @@ describe.skipIf(!hasChromium)('in a browser', () => {
       expect(looks.filter(look => !/^[a-z0-9_ -]*$/.test(look))).toEqual([]);
       expect([path, complaints, foreign]).toEqual([path, [], []]);
     }
-  });
-
-  it('the page approves only the callback that its dialog shows, and only once, even if the list changes while the dialog is open', async () => {
-    const [one] = autoCancel.candidates;
-    if (!one) throw new Error('there is no candidate');
-    const ofNumber = (number: number) => ({
-      ...one,
-      dlqId: `1763640-c${number}`,
-      action: `action-${number}`,
-    });
-    let candidates: AutoCancelView['candidates'] = [ofNumber(1), ofNumber(2)];
-    const commands: OperatorCommand[] = [];
-    let answer = Promise.withResolvers<CommandResult>();
-    const { server } = await serve(
-      USERS,
-      {
-        autoCancel: async () => ({ ...autoCancel, tracked: candidates.length, candidates }),
-        command: async command => {
-          commands.push(command);
-          return answer.promise;
-        },
-      },
-      LIFECYCLE,
-    );
-    const { page, complaints } = await visit(browser, `${server.url}/auto-cancel`, { httpCredentials });
-    await page.locator('#live[data-live-state="live"]').waitFor();
-    const approve = (number: number) => page.locator(`button[data-action="action-${number}"]`);
-    const about = page.locator('#command .command-about');
-    const yes = page.locator('#command [data-yes]');
-    await approve(2).click();
-    expect(await about.textContent()).toContain('1763640-c2');
-
-    // The list changes while the dialog is open.
-    candidates = [ofNumber(2), ofNumber(3), ofNumber(1)];
-    await page.evaluate("document.dispatchEvent(new Event('visibilitychange'))");
-    await approve(3).waitFor();
-    expect(await about.textContent()).toContain('1763640-c2');
-    await yes.dblclick();
-    await eventually(() => expect(commands).toHaveLength(1));
-    expect(commands[0]).toMatchObject({ kind: 'approve', action: 'action-2', by: 'alice' });
-    await page.keyboard.press('Enter');
-
-    // The dialog is closed before the response, and another one is opened: the response must not appear in the new dialog.
-    await page.locator('#command [data-no]').click();
-    await approve(1).click();
-    answer.resolve({ ok: false, why: 'it has gone' });
-    await page.locator('#command-answer').filter({ hasText: 'it has gone' }).waitFor();
-    expect(await about.textContent()).toContain('1763640-c1');
-    expect(await page.locator('#command [role=alert]').isVisible()).toBe(false);
-    expect(commands).toHaveLength(1);
-
-    answer = Promise.withResolvers<CommandResult>();
-    await yes.click();
-    await eventually(() => expect(commands).toHaveLength(2));
-    await page.locator('#command [data-no]').click();
-    await approve(3).click();
-    answer.resolve({ ok: true });
-    await page.locator('#command-answer').filter({ hasText: 'Approved' }).waitFor();
-    expect(await page.locator('#command').evaluate(dialog => dialog.hasAttribute('open'))).toBe(true);
-    expect(await about.textContent()).toContain('1763640-c3');
-    expect(commands.map(command => 'action' in command && command.action)).toEqual(['action-2', 'action-1']);
-    // The browser logs the 409 response to its console.
-    expect(complaints.filter(text => !text.includes('409'))).toEqual([]);
   });
 });

@@ -149,8 +149,6 @@ function search(form) {
 
 for (const form of document.querySelectorAll('form[data-search]')) if (form instanceof HTMLFormElement) search(form);
 if (document.querySelector('[data-live]')) {
-  // Sent by commands.js after a command.
-  document.addEventListener('changed', refresh);
   document.addEventListener('visibilitychange', () => {
     poll();
     if (!document.hidden) void refresh();
