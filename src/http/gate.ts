@@ -4,7 +4,7 @@ import type { Authenticate, Authenticated } from './authentication.ts';
 import type { Bounds, LogBound } from './bounds.ts';
 import type { Admission } from './client-certs.ts';
 import { hostOf, type WebConfig } from './options.ts';
-import { callerIn, FOREIGN_KEY, isPeerRequest, type PeerKey, SIGNATURE } from './peer.ts';
+import { FOREIGN_KEY, isPeerRequest, type PeerKey, SIGNATURE } from './peer.ts';
 import { type ResponseLimiter, whenOver } from './response-limiter.ts';
 import { hasBody } from './routes/methods.ts';
 
@@ -109,12 +109,8 @@ export function createGate(
     if (!isKnown && isPeerRequest(request)) refuse(response, 401, FOREIGN_KEY);
     else if (!isKnown && !isAllowed(request)) refuse(response, 421, 'not a host of this server');
     else if (!config) refuse(response, 503, 'the web configuration cannot be used: see the log');
-    else if (isKnown) respond({ isRefused: false, caller: callerIn(request) }, request, response);
-    else {
-      const found = authenticate(request, config);
-      // Avoid an `await` for synchronous results.
-      respond(found instanceof Promise ? await found : found, request, response);
-    }
+    else if (isKnown) routes(request, response);
+    else respond(await authenticate(request, config), request, response);
   }
 
   return (request, response) => {

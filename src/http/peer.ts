@@ -13,8 +13,6 @@ export const HEALTH_PATH = '/-/healthy';
 export const HEALTHY = 'delivery-watch is healthy\n';
 
 const SCHEME = 'Delivery-Watch';
-/** Header with the user whom the sender has authenticated. */
-const CALLER = 'delivery-watch-caller';
 /** Response header with the signature of a response. */
 export const SIGNATURE = 'Delivery-Watch-Signature';
 /** Response to a request that is signed with another key. */
@@ -35,32 +33,25 @@ export type PeerKey = ReturnType<typeof createPeerKey>;
 export function createPeerKey(secret: string, now: () => number = systemClock.now, ownHealth = HEALTH_PATH) {
   const macOf = (head: string, body: string | Buffer) =>
     createHmac('sha256', secret).update(`${head}\n`).update(body).digest('base64url');
-  const requestOf = (target: string, caller: string) => (caller === '' ? target : `${target}\n${caller}`);
   // The lengths of the bytes differ if a text is not ASCII.
   const isSame = (one: string, other: string) =>
     Buffer.byteLength(one) === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other));
   return {
-    /** Returns the `Authorization` header for a GET request. `target`: path and query; `caller`: value of the header `CALLER`. */
-    sign(target: string, caller = ''): string {
+    /** Returns the `Authorization` header for a GET request. `target`: path and query. */
+    sign(target: string): string {
       const at = String(now());
-      return `${SCHEME} ${at}.${macOf(at, requestOf(target, caller))}`;
+      return `${SCHEME} ${at}.${macOf(at, target)}`;
     },
     isSigned({ method, url = '', headers }: IncomingMessage): boolean {
       const [, at = '', mac = ''] = /^Delivery-Watch (\d{1,15})\.(.{43})$/.exec(headers.authorization ?? '') ?? [];
       const isServed = !url.startsWith(HEALTH_PATH) || [HEALTH_PATH, ownHealth].includes(url);
-      const expected = macOf(at, requestOf(url, String(headers[CALLER] ?? '')));
-      return method === 'GET' && isServed && Math.abs(now() - Number(at)) <= SKEW && isSame(mac, expected);
+      return method === 'GET' && isServed && Math.abs(now() - Number(at)) <= SKEW && isSame(mac, macOf(at, url));
     },
     /** Signs each response together with the header of its request, so that it is not accepted as the response to a later one. */
     signResponse: (authorization: string, status: number, body: string | Buffer): string =>
       macOf(`${authorization}\n${status}`, body),
     isSame,
   };
-}
-
-/** Returns the user for whom a signed request is sent; undefined if none is named. */
-export function callerIn({ headers: { [CALLER]: caller } }: Pick<IncomingMessage, 'headers'>): string | undefined {
-  return typeof caller === 'string' ? decodeURIComponent(caller) : undefined;
 }
 
 /** Whether the sender of a request believes that this agent uses its store. */
@@ -94,21 +85,20 @@ interface Sent {
   /** Path and query. */
   readonly target: string;
   readonly headers?: Readonly<Record<string, string>>;
-  readonly caller?: string | undefined;
   readonly within?: number;
 }
 
 /** Sends a signed request. Rejects if no response arrives. */
 async function send({ url, key, isLocal }: Peer, sent: Sent, signal: AbortSignal) {
-  const { target, headers: more, caller, within = WITHIN } = sent;
+  const { target, headers: more, within = WITHIN } = sent;
   const { protocol, pathname } = new URL(url);
   const get = protocol === 'https:' ? getSecure : getPlain;
   // A proxy removes the path of the agent's URL. Resolving the target as a URL would send `//host/path` to another host, and
   // change the signed text.
   const path = pathname.replace(/\/$/, '') + target;
-  const authorization = key.sign(target, caller);
+  const authorization = key.sign(target);
   return withDeadline(within, signal, async deadline => {
-    const headers = { ...more, authorization, ...(caller !== undefined && { [CALLER]: caller }) };
+    const headers = { ...more, authorization };
     const options = { path, agent: false, signal: deadline, headers, rejectUnauthorized: !isLocal };
     const response = await new Promise<IncomingMessage>((resolve, reject) => {
       // A response with status 101 ends with `close` alone.
@@ -137,16 +127,14 @@ const ASKED = ['accept', 'accept-encoding'] as const;
 const RETURNED =
   /^(content-(type|encoding|security-policy)|vary|cache-control|location|retry-after|referrer-policy|x-frame-options)$/;
 
-/** Forwards a request, sent for `caller`, to the leader. Rejects with the cause, without the leader's URL, if no signed response arrives. */
+/** Forwards a request to the leader. Rejects with the cause, without the leader's URL, if no signed response arrives. */
 export async function forwardToPeer(
   peer: Peer,
   { url: target = '/', headers: given }: Pick<IncomingMessage, 'url' | 'headers'>,
-  caller: string | undefined,
   signal: AbortSignal,
 ) {
   const headers = Object.fromEntries(ASKED.flatMap(name => (given[name] === undefined ? [] : [[name, given[name]]])));
-  const name = caller === undefined ? undefined : encodeURIComponent(caller);
-  const sent = { target, headers, caller: name, within: FORWARDED_WITHIN };
+  const sent = { target, headers, within: FORWARDED_WITHIN };
   const { status, body, isSigned, ...found } = await send(peer, sent, signal);
   if (!isSigned)
     throw new Error(

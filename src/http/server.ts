@@ -56,7 +56,7 @@ function createApp(served: HttpServed, { responses, lifecycle, routes, log }: Ap
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
-  app.use(standbyRoutes(served, lifecycle));
+  app.use(standbyRoutes(served));
   app.use(metricsRoutes(served, responses));
   app.use(lifecycleRoutes(served, lifecycle));
   app.all(Object.keys(PROBES), sendProbe);

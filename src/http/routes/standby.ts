@@ -2,7 +2,6 @@ import { type NextFunction, type Request, type Response, Router } from 'express'
 import { forwardToPeer, isPeerRequest } from '../peer.ts';
 import { whenOver } from '../response-limiter.ts';
 import type { HttpServed, ProcessGroup } from '../served.ts';
-import type { Lifecycle } from './lifecycle.ts';
 
 /** Paths that a standby serves itself. Like routes, they ignore case and a slash at the end. */
 const OWN = /^\/(metrics|metrics\/agent|-\/.*|assets\/.*|api\/v1\/sd)\/?$/i;
@@ -24,7 +23,7 @@ function whyNot(leader: ReturnType<ProcessGroup['leader']>, cause: string | unde
 }
 
 /** Answers GET requests to a standby with the response of the leader. POST routes work in every process. */
-export function standbyRoutes(served: HttpServed, { callerOf }: Lifecycle): Router {
+export function standbyRoutes(served: HttpServed): Router {
   async function forward(request: Request, response: Response, next: NextFunction): Promise<void> {
     const { group, peerKey: key } = served;
     const isRead = request.method === 'GET' || request.method === 'HEAD';
@@ -38,7 +37,7 @@ export function standbyRoutes(served: HttpServed, { callerOf }: Lifecycle): Rout
       const gone = new AbortController();
       whenOver(request, response, () => gone.abort());
       const peer = { url: leader.url, key, isLocal: false };
-      const found = await forwardToPeer(peer, request, callerOf(request), gone.signal).catch((error: unknown) => {
+      const found = await forwardToPeer(peer, request, gone.signal).catch((error: unknown) => {
         cause = causeOf(error);
       });
       if (response.destroyed) return;
