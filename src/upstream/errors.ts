@@ -86,7 +86,7 @@ export const isMissingPath = (error: unknown): boolean =>
 
 const NETWORK = 'check the network path: route, firewall, proxy; a running agent retries';
 
-const REMEDIES: Readonly<Record<Reason, string>> = {
+const REMEDIES: Readonly<Record<string, string>> = {
   unauthorized: 'replace the token: docs/access.md#tokens',
   forbidden: 'give the token permission to read this, or disable the collector',
   not_found: 'check baseUrl and paths, or disable the collector',
@@ -110,12 +110,18 @@ const CODE_REMEDIES: readonly (readonly [codes: RegExp, remedy: string])[] = [
   [/^UND_ERR_ABORTED$/, 'check user and password of the proxy, and what it allows'],
 ];
 
-/** Returns what an operator can do about a failed read or connection. */
-export function remedyOf({ reason, serviceError, cause }: UpstreamError): string {
+interface FailedRead {
+  readonly reason: string;
+  readonly serviceError?: string | undefined;
+  readonly cause?: unknown;
+}
+
+/** Returns what an operator can do about a failed read or connection; empty for an unknown reason. */
+export function remedyOf({ reason, serviceError, cause }: FailedRead): string {
   if (isOtherRegion(reason, serviceError)) return 'the token belongs to another region: check baseUrl';
   const code = cause === undefined ? '' : errorCode(cause);
-  const [, remedy = REMEDIES[reason]] = CODE_REMEDIES.find(([codes]) => codes.test(code)) ?? [];
-  return remedy;
+  const [, remedy] = CODE_REMEDIES.find(([codes]) => codes.test(code)) ?? [];
+  return remedy ?? REMEDIES[reason] ?? '';
 }
 
 /** Returns the failure reason of a status; undefined for success. Redirects are failures, because they are never followed. */

@@ -53,7 +53,7 @@ ${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth kn
 ${alertLists('Alerts', view, context)}
 </section>
 <div class="places"><nav aria-label="On this page">${links}</nav>${chartRange()}</div>
-${deadLettersSection(view, context)}${eventsSection(view, context)}${flowControlSection(view, context)}${queuesSection(view, context)}${schedules(view)}${workflowRuns(view)}${rounds(view, context)}${callsSection(view)}`;
+${deadLettersSection(view, context)}${eventsSection(view, context)}${flowControlSection(view)}${queuesSection(view, context)}${schedules(view)}${workflowRuns(view)}${rounds(view)}${callsSection(view)}`;
   const whole = charted(account, context, body);
   return layout({ title: account, context, nav: 'overview', body: whole, uses: CHART_ASSETS });
 }

@@ -217,7 +217,7 @@ const FLOW: Chart = {
 
 export function deadLettersSection(view: AccountView, { root }: PageContext): Html {
   const { deadLetters: of } = view;
-  const body = html`${dataNote(of.data, 'dlq', view, root)}
+  const body = html`${dataNote(of.data, 'dlq', view)}
 ${tilePanel(...numbers(of, serviceNowOf(view)))}
 <div class="grid" id="dlq-charts">${figure('dlq-size', 'Queue size', SIZE)}${figure('dlq-flow', 'Entered and removed', FLOW)}</div>
 ${of.messages === 0 && html`<p class="soft">The queue is empty.</p>`}${details(view, root)}`;

@@ -128,7 +128,7 @@ const OVERDUE: Chart = { kind: 'stack', lines: [line('delivery_messages_overdue_
 
 export function eventsSection(view: AccountView, { root }: PageContext): Html {
   const { events: of } = view;
-  const body = html`${dataNote(of.data, 'events', view, root)}
+  const body = html`${dataNote(of.data, 'events', view)}
 ${numbers(of, serviceNowOf(view))}
 <div class="grid" id="event-charts">${figure('outcomes', 'Messages that ended', OUTCOMES)}${figure('time-to-deliver', 'Time to deliver', TIME_TO_DELIVER)}</div>
 <div class="grid" id="flight-charts">${figure('in-flight', 'In flight', IN_FLIGHT)}${figure('overdue', 'Became overdue', OVERDUE)}</div>

@@ -118,17 +118,17 @@ export function queuesSection(view: AccountView, { root }: PageContext): Html {
   const { enabled, data, rows, beyondCap, beyondCapLag } = view.queues;
   const none = html`<p class="soft">No queues are shown.</p>`;
   const caption = 'Queues, longest first. The service’s number of waiting messages is not reliable';
-  const body = html`${dataNote(data, 'queues', view, root)}
+  const body = html`${dataNote(data, 'queues', view)}
 ${table(caption, queueColumns(view.account, root), rows, { most: 15, none })}
 ${beyondCap > 0 && html`<p class="soft">${count(beyondCap)} more beyond the limit of series, with ${count(beyondCapLag)} waiting.</p>`}`;
   const off = html`<p class="soft">The service does not list queues, or <code>collect.queues.enabled</code> is false.</p>`;
   return section('queues', 'Queues', enabled ? body : off);
 }
 
-export function flowControlSection(view: AccountView, { root }: PageContext): Html {
+export function flowControlSection(view: AccountView): Html {
   const { flowControl: of } = view;
   const waiting = tile('Waiting', count(of.waiting), 'messages and steps, on all keys');
-  const body = html`${dataNote(of.data, 'flow_control', view, root)}
+  const body = html`${dataNote(of.data, 'flow_control', view)}
 ${tilePanel(waiting, ...keyTiles(of))}
 ${figure('waiting', 'Waiting', WAITING)}
 ${keys(of, Date.parse(view.now))}`;

@@ -57,7 +57,7 @@ function lastRound(view: AccountView, context: PageContext, messageId?: string):
       ? ['The ten newest entries of any kind', 'No entries are available.']
       : ['Dead letter', 'None of the newest and longest-queued entries has this message id.'];
   return html`<h2>Data of the last round</h2>
-${dataNote(of.data, 'dlq', view, root)}<p class="soft">The queue was last read ${ago(readAt, now)}.</p>
+${dataNote(of.data, 'dlq', view)}<p class="soft">The queue was last read ${ago(readAt, now)}.</p>
 ${rows.length > 0 ? entries(caption, rows, { account, now: serviceNowOf(view), root }) : html`<p class="soft">${none}</p>`}`;
 }
 

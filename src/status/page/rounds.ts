@@ -4,7 +4,6 @@ import { type ChartLine, figure } from './charts.ts';
 import { nextStep, type Round } from './data-state.ts';
 import { ago, at, bytes, count, lasting, serviceNowOf } from './format.ts';
 import { type Html, html } from './html.ts';
-import type { PageContext } from './layout.ts';
 import { named } from './problems.ts';
 import { type Column, name, section, shareBar, table, tile, tilePanel } from './tile.ts';
 
@@ -35,14 +34,14 @@ const STATES: Readonly<Record<Round['state'], readonly [look: string, word: stri
   not_read: ['tag unread', 'not read'],
 };
 
-function failure(round: Round, root: string, now: number): Html {
+function failure(round: Round, now: number): Html {
   const { failure, consecutiveFailures } = round;
   const times = consecutiveFailures > 0 && html`<small>${count(consecutiveFailures)} in a row</small>`;
   if (failure === null) return html`${times || '—'}`;
-  return html`<b>${failure.reason.replaceAll('_', ' ')}</b>: ${name(failure.message)}${times}<small>${nextStep(round, root, now)}</small>`;
+  return html`<b>${failure.reason.replaceAll('_', ' ')}</b>: ${name(failure.message)}${times}<small>${nextStep(round, now)}</small>`;
 }
 
-export function rounds(view: AccountView, { root }: PageContext): Html {
+export function rounds(view: AccountView): Html {
   const now = Date.parse(view.now);
   const columns: Column<Round>[] = [
     {
@@ -65,7 +64,7 @@ export function rounds(view: AccountView, { root }: PageContext): Html {
     },
     { head: 'every', isNumber: true, cell: row => lasting(row.everySeconds) },
     { head: 'took', isNumber: true, cell: row => lasting(row.tookSeconds) },
-    { head: 'last failure', isWide: true, cell: row => failure(row, root, now) },
+    { head: 'last failure', isWide: true, cell: row => failure(row, now) },
   ];
   const none = html`<p class="soft">No data is read: all collectors of this account are disabled.</p>`;
   const body = table('Rounds: periodic reads of one kind of data', columns, view.rounds, { none });

@@ -71,7 +71,7 @@ describe('account page', () => {
       expect(part(text, id).match(/class="tag withdrawn"/g)).toHaveLength(1);
       expect(read(part(text, id))).toContain('too old to be shown');
       expect(read(part(text, id))).toMatch(
-        /Last read at 09:08 UTC , 1 h 6 min ago . .*401 Unauthorized . Renew the token/,
+        /Last read at 09:08 UTC , 1 h 6 min ago . .*401 Unauthorized . Replace the token/,
       );
     }
     expect(part(text, 'calls')).toContain('class="tag refused"');
@@ -82,7 +82,7 @@ describe('account page', () => {
     const rounds = [round('dlq', 'full', { state: 'stale', failure, retryAt: after(12) })];
     const text = page({ ...account, deadLetters: { ...account.deadLetters, data: 'stale' }, rounds });
     for (const id of ['dead-letters', 'rounds']) {
-      expect(read(part(text, id))).toMatch(/Retried in 12 s . The service is failing/);
+      expect(read(part(text, id))).toMatch(/Retried in 12 s . Check the status page of the service/);
     }
   });
 
@@ -125,7 +125,7 @@ describe('account page', () => {
       'rounds',
     );
     expect(read(text)).toContain(`Dead letters: the whole queue dlq full ${words}`);
-    expect(read(text)).toContain('network : connect ECONNREFUSED 3 in a row Check DNS, proxy and firewall');
+    expect(read(text)).toContain('network : connect ECONNREFUSED 3 in a row Check the network path: route, firewall, proxy');
   });
 
   it('external names are escaped', () => {
