@@ -118,20 +118,6 @@ const roundView = ({
   retryAt: isoTime(round.retryAt),
 });
 
-export const callsView = (
-  { meter, budgetRemaining, isTokenRejected }: Pick<Viewed['account'], 'meter' | 'budgetRemaining' | 'isTokenRejected'>,
-  budgetPerDay: number,
-): AccountView['calls'] => ({
-  requests: [...meter.requests.series.values()]
-    .filter(({ value }) => value > 0)
-    .map(({ labels: { endpoint, outcome }, value }) => ({ endpoint, outcome, count: value })),
-  bytes: meter.bytes.total(),
-  waitedSeconds: meter.budgetWait.total(),
-  budgetRemaining: orNull(budgetRemaining()),
-  budgetPerDay,
-  tokenRejected: orNull(isTokenRejected()),
-});
-
 export interface StatusSettings
   extends Pick<AccountOptions, 'name' | 'baseUrl' | 'region' | 'labels' | 'budget' | 'retention'> {
   readonly objectives: Objectives;
@@ -143,7 +129,7 @@ export interface ShownSource {
   readonly shown: () => ShownFacts;
   readonly status: () => AccountStatus;
   readonly isTokenRejected: () => boolean | undefined;
-  readonly meter: Pick<AccountMeter, 'requests' | 'bytes' | 'budgetWait' | 'rowsRejected' | 'listsMissing'>;
+  readonly meter: Pick<AccountMeter, 'requests' | 'rowsRejected' | 'listsMissing'>;
   readonly budgetRemaining: () => number | undefined;
   readonly history: Pick<AccountHistory, 'recent'>;
   readonly serviceClock: Pick<ServiceTime, 'at' | 'skew'>;
@@ -231,6 +217,10 @@ export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: 
       .map(scheduleView),
     usage: usageView(facts),
     runs: runsView(facts),
-    calls: callsView(account, settings.budget.requestsPerDay),
+    calls: {
+      budgetRemaining: orNull(account.budgetRemaining()),
+      budgetPerDay: settings.budget.requestsPerDay,
+      tokenRejected: orNull(account.isTokenRejected()),
+    },
   };
 }

@@ -1,5 +1,5 @@
-import { eventFamilies, shownResponses, shownWaits } from '../collectors/events/families.ts';
-import { BUCKET_BOUNDS, type DestinationTally } from '../collectors/events/tally.ts';
+import { eventFamilies, shownWaits } from '../collectors/events/families.ts';
+import { BUCKET_BOUNDS } from '../collectors/events/tally.ts';
 import type { EventsFacts } from '../collectors/index.ts';
 import { HOUR, type RecentChanges } from '../history/recent.ts';
 import { seriesName } from '../history/series-name.ts';
@@ -54,15 +54,6 @@ export function lastHourOf({ shown: { events: shown }, events, changes }: CheckI
   };
 }
 
-function attempts(tallies: readonly DestinationTally[]): Events['attempts'] {
-  const counts = new Map<string, Events['attempts'][number]>();
-  for (const answer of tallies.flatMap(shownResponses)) {
-    const key = `${answer.result} ${answer.statusClass}`;
-    counts.set(key, { ...answer, count: (counts.get(key)?.count ?? 0) + answer.count });
-  }
-  return [...counts.values()];
-}
-
 const destinations = ({ destinations, labelled }: EventsFacts): Events['destinations'] =>
   labelled.counters
     ? [...destinations]
@@ -74,29 +65,18 @@ export function eventsView(facts: CheckInput): Events {
   const { now, committed } = facts.shown.events ?? { now: undefined, committed: undefined };
   const { delivered, onTime, onTimeWithin } = facts.settings.objectives;
   const gauges = now?.gauges;
-  const { states, finished } = facts.events ?? {};
   const { enabled, data } = facts.dataOf('events');
-  const tallies = [...(committed?.destinations.values() ?? [])];
   const hour = lastHourOf(facts);
   return {
     enabled,
     data,
     windowSeconds: now ? now.windowMs / 1000 : null,
     recent: gauges ? { ...gauges.recent } : null,
-    total: { ...states },
-    since: isoTime(committed?.since),
-    finished: { ...finished },
     lastHour: hour && committed ? { ...hour, timeToDeliver: timeToDeliver(committed, facts.changes) } : null,
     objectives: { delivered, onTime, onTimeWithinSeconds: onTimeWithin / 1000 },
-    overdue: committed?.log.overdue ?? 0,
-    redelivered: facts.events?.redelivered ?? 0,
     inFlight: orNull(gauges?.inFlight),
     oldestInFlight: isoTime(gauges?.oldestInFlight),
     newest: isoTime(gauges?.newest),
-    attempts: attempts(tallies),
     destinations: committed ? destinations(committed) : [],
-    gaps: committed?.log.gaps ?? 0,
-    late: committed?.log.late ?? 0,
-    duplicates: committed?.log.duplicates ?? 0,
   };
 }

@@ -101,7 +101,9 @@ it('the account view shows the same numbers as /metrics', async () => {
   scene.start();
   await scene.until(isRead);
   addEvents(scene);
-  await scene.until(({ events }) => expect(events.finished).toEqual({ delivered: 1, failed: 1, cancelled: 0 }), 15);
+  const ended = (outcome: 'delivered' | 'failed') => (view: AccountView) =>
+    view.events.destinations.reduce((sum, row) => sum + row[outcome], 0);
+  await scene.until(view => expect([ended('delivered')(view), ended('failed')(view)]).toEqual([1, 1]), 15);
   const view = await expectSame(scene);
   expect(view).toMatchObject({
     up: true,
@@ -170,7 +172,7 @@ it('the account view shows a rejected token and a disabled collector', async () 
   scene.start();
   await scene.until(({ calls }) => expect(calls.tokenRejected).toBe(true));
   const view = await expectSame(scene);
-  expect(view.events).toMatchObject({ enabled: false, data: 'not_read', lastHour: null, total: {}, since: null });
+  expect(view.events).toMatchObject({ enabled: false, data: 'not_read', lastHour: null });
   expect(view.rounds.map(({ collector }) => collector)).not.toContain('events');
   expect(view.rounds.find(({ round }) => round === 'full')).toMatchObject({
     state: 'failing',

@@ -2,10 +2,8 @@ import { describe, expect, it } from 'vitest';
 import { BUCKET_BOUNDS, createDestinationTally, createLogTally } from '../../src/collectors/events/tally.ts';
 import type { ShownFacts } from '../../src/collectors/index.ts';
 import { createRecentChanges } from '../../src/history/recent.ts';
-import { createAccountMeter } from '../../src/metrics/own.ts';
 import type { Point } from '../../src/model/history.ts';
 import { type CheckedAccount, checkInputOf } from '../../src/rules/checks/account.ts';
-import { callsView } from '../../src/status/account.ts';
 import { deadLettersView } from '../../src/status/dead-letters.ts';
 import { eventsView } from '../../src/status/events.ts';
 import { flowControlView } from '../../src/status/flow-control.ts';
@@ -292,22 +290,5 @@ describe('dead-letter numbers', () => {
     [253_402_300_799_000, '9999-12-31T23:59:59.000Z'],
   ])('isoTime formats a time as ISO text, or null if it is out of range: %s', (ms, text) => {
     expect(isoTime(ms)).toBe(text);
-  });
-});
-
-it('requests are listed by outcome, except outcomes with a count of 0', () => {
-  const meter = createAccountMeter({ requests: [], bytes: [], collectors: [] });
-  meter.requests.inc({ endpoint: 'dlq', outcome: 'ok' }, 8);
-  meter.requests.inc({ endpoint: 'dlq', outcome: 'bug' }, 0);
-  meter.bytes.inc({ endpoint: 'dlq' }, 300);
-  meter.bytes.inc({ endpoint: 'events' }, 20);
-  const account = { meter, budgetRemaining: () => undefined, isTokenRejected: () => false };
-  expect(callsView(account, 500)).toEqual({
-    requests: [{ endpoint: 'dlq', outcome: 'ok', count: 8 }],
-    bytes: 320,
-    waitedSeconds: 0,
-    budgetRemaining: null,
-    budgetPerDay: 500,
-    tokenRejected: false,
   });
 });

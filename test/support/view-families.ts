@@ -88,9 +88,6 @@ const PLACES: readonly Place[] = [
   },
 
   { path: 'events.recent.*', name: 'delivery_events_recent', labels: (_, state) => ({ state }) },
-  { path: 'events.total.*', name: 'delivery_events_total', labels: (_, state) => ({ state }) },
-  { path: 'events.since', name: 'delivery_event_log_since_timestamp_seconds', as: 'time' },
-  { path: 'events.finished.*', name: 'delivery_messages_finished_total', labels: (_, outcome) => ({ outcome }) },
   {
     path: 'events.objectives.delivered',
     name: 'delivery_objective_ratio',
@@ -98,23 +95,14 @@ const PLACES: readonly Place[] = [
   },
   { path: 'events.objectives.onTime', name: 'delivery_objective_ratio', labels: () => ({ objective: 'on_time' }) },
   { path: 'events.objectives.onTimeWithinSeconds', name: 'delivery_on_time_target_seconds' },
-  { path: 'events.overdue', name: 'delivery_messages_overdue_total', otherwise: 0 },
   { path: 'events.inFlight', name: 'delivery_messages_in_flight' },
   { path: 'events.oldestInFlight', name: 'delivery_oldest_in_flight_timestamp_seconds', as: 'time' },
   { path: 'events.newest', name: 'delivery_event_log_newest_timestamp_seconds', as: 'time' },
-  {
-    path: 'events.attempts.*.count',
-    name: 'delivery_attempts_total',
-    labels: ([attempt]) => ({ result: text(attempt, 'result'), status_class: text(attempt, 'statusClass') }),
-  },
   ...['delivered', 'failed', 'cancelled'].map(outcome => ({
     path: `events.destinations.*.${outcome}`,
     name: 'delivery_messages_finished_total',
     labels: ([row]: readonly Item[]) => ({ destination: text(row, 'destination'), outcome }),
   })),
-  { path: 'events.gaps', name: 'delivery_event_log_gaps_total', otherwise: 0 },
-  { path: 'events.late', name: 'delivery_event_log_late_total', otherwise: 0 },
-  { path: 'events.duplicates', name: 'delivery_event_log_duplicates_total', otherwise: 0 },
 
   { path: 'flowControl.keys', name: 'delivery_flow_control_keys' },
   {
@@ -157,13 +145,6 @@ const PLACES: readonly Place[] = [
   { path: 'schedules.*.missed', name: 'delivery_schedule_missed_total', labels: perSchedule },
   { path: 'schedules.*.late', name: 'delivery_schedule_late_total', labels: perSchedule },
 
-  {
-    path: 'calls.requests.*.count',
-    name: 'delivery_watch_api_requests_total',
-    labels: ([row]) => ({ endpoint: text(row, 'endpoint'), outcome: text(row, 'outcome') }),
-  },
-  { path: 'calls.bytes', name: 'delivery_watch_api_response_bytes_total' },
-  { path: 'calls.waitedSeconds', name: 'delivery_watch_api_budget_wait_seconds_total' },
   { path: 'calls.budgetRemaining', name: 'delivery_watch_api_budget_remaining' },
   { path: 'calls.tokenRejected', name: 'delivery_token_rejected', as: 'truth' },
 ];

@@ -116,9 +116,6 @@ export const AccountView = z.object({
     data: DataState,
     windowSeconds: Maybe(Seconds),
     recent: Maybe(z.record(z.string(), Num)).describe('Events in the window, by state.'),
-    total: z.record(z.string(), Num).describe('Events by state since the first start.'),
-    since: Maybe(Time),
-    finished: z.record(z.string(), Num).describe('Ended messages by outcome since the first start.'),
     lastHour: Maybe(
       z.object({
         overSeconds: Seconds.describe('Less than an hour if the history starts later.'),
@@ -134,18 +131,12 @@ export const AccountView = z.object({
       }),
     ),
     objectives: z.object({ delivered: Ratio, onTime: Ratio, onTimeWithinSeconds: Seconds }),
-    overdue: Num,
-    redelivered: Num,
     inFlight: Maybe(Num),
     oldestInFlight: Maybe(Time),
     newest: Maybe(Time),
-    attempts: z.array(z.object({ result: z.string(), statusClass: z.string(), count: Num })),
     destinations: z
       .array(z.object({ destination: z.string(), delivered: Num, failed: Num, cancelled: Num }))
       .describe('Destinations if `events.destination` is set, most failures first.'),
-    gaps: Num,
-    late: Num,
-    duplicates: Num,
   }),
   flowControl: z.object({
     enabled: z.boolean(),
@@ -246,9 +237,6 @@ export const AccountView = z.object({
     }),
   ).describe('Workflow runs in progress for long. Null if the service does not list runs, or they have not been read.'),
   calls: z.object({
-    requests: z.array(z.object({ endpoint: z.string(), outcome: z.string(), count: Num })),
-    bytes: Num,
-    waitedSeconds: Seconds,
     budgetRemaining: Maybe(Num),
     budgetPerDay: Num,
     tokenRejected: Maybe(z.boolean()),

@@ -82,28 +82,6 @@ const DESTINATIONS: readonly Column<Events['destinations'][number]>[] = [
   },
 ];
 
-const ATTEMPTS: readonly Column<Events['attempts'][number]>[] = [
-  { head: 'result', cell: row => row.result.replaceAll('_', ' ') },
-  { head: 'status', cell: row => (row.statusClass === 'none' ? 'no response' : row.statusClass) },
-  { head: 'attempts', isNumber: true, cell: row => count(row.count) },
-];
-
-function tables({ destinations, attempts }: Events): Html {
-  const made = attempts.filter(row => row.count > 0);
-  return html`<div class="grid tables">${table('Destinations, since the first start', DESTINATIONS, destinations, { most: 10 })}${table('Attempts, since the first start', ATTEMPTS, made, { most: 10 })}</div>`;
-}
-
-function totals(of: Events, now: ServiceNow): Html {
-  const counted = (record: Readonly<Record<string, number>>) =>
-    Object.entries(record).map(([key, number]) => html`<dt>${key.replaceAll('_', ' ')}</dt><dd>${count(number)}</dd>`);
-  return html`<details id="event-totals"><summary>All counters since the first start</summary>
-<p class="soft">The event log was read without a gap since ${ago(of.since, now)}.</p>
-<div class="grid"><div><h3>Messages ended</h3><dl class="facts">${counted(of.finished)}<dt>overdue</dt><dd>${count(of.overdue)}</dd><dt>redelivered</dt><dd>${count(of.redelivered)}</dd></dl></div>
-<div><h3>Events</h3><dl class="facts">${counted(of.total)}</dl></div>
-<div><h3>The log</h3><dl class="facts"><dt>gaps</dt><dd>${count(of.gaps)}</dd><dt>delayed events</dt><dd>${count(of.late)}</dd><dt>duplicates</dt><dd>${count(of.duplicates)}</dd></dl></div></div>
-</details>`;
-}
-
 const recentLinks = (account: string, root: string): Html => {
   const path = `${root}${accountPath(account)}/events`;
   return html`<p><a href="${path}">Newest events</a> · <a href="${path}?state=FAILED">Newest failed messages</a></p>`;
@@ -133,8 +111,7 @@ ${numbers(of, serviceNowOf(view))}
 <div class="grid" id="event-charts">${figure('outcomes', 'Messages that ended', OUTCOMES)}${figure('time-to-deliver', 'Time to deliver', TIME_TO_DELIVER)}</div>
 <div class="grid" id="flight-charts">${figure('in-flight', 'In flight', IN_FLIGHT)}${figure('overdue', 'Became overdue', OVERDUE)}</div>
 ${recentLinks(view.account, root)}
-${tables(of)}
-${totals(of, serviceNowOf(view))}`;
+${table('Destinations, since the first start', DESTINATIONS, of.destinations, { most: 10 })}`;
   const none = notEnabled('The event log is not read', 'collect.events.enabled');
   return section('events', 'Events', of.enabled ? body : none);
 }

@@ -13,19 +13,10 @@ const value = (of: number | null, write: (value: number) => string): Html =>
 
 const HOUR = 3600;
 
-const SIZES = ['B', 'kB', 'MB', 'GB', 'TB'];
-
-export function bytesText(bytes: number): string {
-  const power = Math.min(SIZES.length - 1, Math.max(0, Math.floor(Math.log10(Math.max(1, bytes)) / 3)));
-  const scaled = bytes / 1000 ** power;
-  return `${grouped(power > 0 && scaled < 10 ? Math.round(scaled * 10) / 10 : Math.round(scaled))} ${SIZES[power]}`;
-}
-
 /** Formats a number: `12,345`. */
 export const count = (of: number | null) => value(of, grouped);
 /** Formats a ratio from 0 to 1: `99.2 %`. */
 export const ratio = (of: number | null) => value(of, percent);
-export const bytes = (of: number | null) => value(of, bytesText);
 /** Formats a duration (s): `3 h 12 min`. */
 export const lasting = (of: number | null) => value(of, duration);
 

@@ -2,7 +2,7 @@ import { isOptional } from '../../collectors/index.ts';
 import type { AccountView } from '../api/account.ts';
 import { type ChartLine, figure } from './charts.ts';
 import { nextStep, type Round } from './data-state.ts';
-import { ago, at, bytes, count, lasting, serviceNowOf } from './format.ts';
+import { ago, at, count, lasting, serviceNowOf } from './format.ts';
 import { type Html, html } from './html.ts';
 import { named } from './problems.ts';
 import { type Column, name, section, shareBar, table, tile, tilePanel } from './tile.ts';
@@ -138,19 +138,6 @@ const LOOKS = { ok: 'calm', rate_limited: 'odd', server: 'bad', network: 'muted'
 const CALLS: ChartLine = { family: 'delivery_watch_api_requests_total', by: 'outcome', looks: LOOKS };
 
 export function callsSection({ now, calls: of, usage, clockSkewSeconds }: AccountView): Html {
-  const endpoints = [...Map.groupBy(of.requests, ({ endpoint }) => endpoint)];
-  const outcomes = [...new Set(of.requests.filter(each => each.count > 0).map(({ outcome }) => outcome))];
-  const columns: Column<(typeof endpoints)[number]>[] = [
-    { head: 'endpoint', cell: ([endpoint]) => endpoint.replaceAll('_', ' ') },
-    ...(outcomes.length > 0 ? outcomes : ['ok']).map(outcome => ({
-      head: outcome.replaceAll('_', ' '),
-      isNumber: true,
-      cell: ([, requests]: (typeof endpoints)[number]) => {
-        const found = requests.find(each => each.outcome === outcome);
-        return found ? count(found.count) : name(null);
-      },
-    })),
-  ];
   const isRefused = of.tokenRejected === true;
   const left = 'Remaining budget today';
   const body = html`${isRefused && html`<p class="note critical"><span class="tag refused">token rejected</span> The service rejects the token: nothing can be read.</p>`}
@@ -168,11 +155,8 @@ ${tilePanel(
       shareBar(usage.requestsToday, usage.requestsPerDay, 'Requests of the account today', true),
       html`of ${count(usage.requestsPerDay)} that the plan allows, with ${count(usage.deadLetters)} dead letters; ${ago(usage.at, Date.parse(now))}`,
     ),
-  tile('Waited for the budget', lasting(of.waitedSeconds), 'since the first start'),
-  tile('Received', bytes(of.bytes), 'since the first start'),
   tile('Clock of the service', lasting(clockSkewSeconds), 'ahead of the agent’s'),
 )}
-${figure('calls', 'Calls by outcome', { kind: 'stack', lines: [CALLS] })}
-${table('Calls by endpoint and outcome, since the first start', columns, endpoints)}`;
+${figure('calls', 'Calls by outcome', { kind: 'stack', lines: [CALLS] })}`;
   return section('calls', 'Calls', body);
 }

@@ -3,7 +3,6 @@ import { age, duration } from '../../../src/status/page/assets/age.js';
 import {
   ago,
   at,
-  bytesText,
   change,
   count,
   grouped,
@@ -39,14 +38,6 @@ describe('numbers', () => {
   ])('the share %d is formatted as %s, with 100 % and 0 % only for exact values', (ratio, text) =>
     expect(percent(ratio)).toBe(text),
   );
-
-  it.each([
-    [0, '0 B'],
-    [999, '999 B'],
-    [1200, '1.2 kB'],
-    [85_400_000, '85 MB'],
-    [3e15, '3,000 TB'],
-  ])('%d bytes are formatted as %s', (bytes, text) => expect(bytesText(bytes)).toBe(text));
 
   it('a noun after a number is singular or plural, depending on the number', () => {
     expect(plural(1, 'problem')).toBe('1 problem');
