@@ -5,7 +5,7 @@ import { withStoreErrors } from './errors.ts';
 import { lockHolder } from './lock.ts';
 
 /** Returns the nearest existing parent folder. */
-export function folderOf(path: string): string {
+function folderOf(path: string): string {
   const folder = dirname(resolve(path));
   return existsSync(folder) ? folder : folderOf(folder);
 }

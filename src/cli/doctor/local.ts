@@ -1,7 +1,5 @@
-import { statfsSync, statSync } from 'node:fs';
+import { statSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { resolve } from 'node:path';
-import { mayExist } from '../../auto-cancel/context.ts';
 import { filesWithSecrets } from '../../config/files.ts';
 import { formatError, type LoadedConfig } from '../../config/load.ts';
 import { listen as openPort } from '../../http/listener.ts';
@@ -11,12 +9,10 @@ import type { Env } from '../../kit/secret.ts';
 import { plural, someOf } from '../../kit/text.ts';
 import { lockHolder } from '../../store/lock.ts';
 import type { StoreOptions } from '../../store/options.ts';
-import { folderOf, inspectSqlite } from '../../store/sqlite-inspect.ts';
+import { inspectSqlite } from '../../store/sqlite-inspect.ts';
 import { type Diagnosis, fail, ok, type Probe, skip, warn } from './probe.ts';
 
 const MIB = 2 ** 20;
-/** Free disk space below which the check fails or warns (bytes): the write-ahead log alone may need 16 MiB. */
-const [SPACE_FAILS, SPACE_WARNS] = [32 * MIB, 512 * MIB];
 
 export const warningsOf = (warnings: LoadedConfig['warnings']) =>
   warnings.map(each => warn(formatError(each), 'see docs/config.md'));
@@ -53,25 +49,6 @@ async function checkStore({ kind, path, url, schema }: StoreOptions, env: Env): 
   return ok(`${subject} has no tables in schema ${schema} yet; the agent creates them when it starts`);
 }
 
-function checkDisk({ kind, path }: StoreOptions): Diagnosis {
-  if (kind !== 'sqlite') return skip(`the store is in ${kind === 'memory' ? 'memory' : 'PostgreSQL'}`);
-  const folder = folderOf(path);
-  const { bavail, bsize } = statfsSync(folder);
-  const free = bavail * bsize;
-  const detail = `${mib(free)} free at ${folder}`;
-  const todo = 'free disk space: without it, counters are frozen and auto-cancel sends nothing';
-  if (free < SPACE_FAILS) return fail(detail, todo);
-  return free < SPACE_WARNS ? warn(detail, todo) : ok(detail);
-}
-
-function checkStopFile({ config: { autoCancel } }: LoadedConfig): Diagnosis {
-  const file = resolve(autoCancel.stopFile);
-  if (autoCancel.mode === 'off' || autoCancel.rules.length === 0) return skip('auto-cancel is off');
-  if (!mayExist(file)) return ok(`${file} does not exist`);
-  const todo = 'remove it to let auto-cancel continue; make its folder readable';
-  return warn(`${file} exists or can't be checked: nothing is cancelled`, todo);
-}
-
 /** Opens a port. If it is in use, the process that holds the store shows whether an agent may be using it. */
 async function checkPort(listen: string, { kind, path }: StoreOptions): Promise<Diagnosis> {
   const server = createServer();
@@ -101,8 +78,6 @@ export function localProbes(loaded: LoadedConfig, env: Env): readonly Probe[] {
     { name: 'configuration', run: () => [found, ...warningsOf(warnings)] },
     { name: 'permissions', run: () => checkPermissions(loaded, env) },
     { name: 'store', run: () => checkStore(config.store, env) },
-    { name: 'disk', run: () => checkDisk(config.store) },
-    { name: 'stop file', run: () => checkStopFile(loaded) },
     { name: 'port', run: () => checkPort(listen, config.store) },
     ...(probesListen === null ? [] : [{ name: 'port for probes', run: () => checkPort(probesListen, config.store) }]),
   ];
