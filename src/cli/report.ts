@@ -9,11 +9,13 @@ import { type Peer, reportOfPeer } from '../http/peer.ts';
 import { withClosing } from '../kit/closing.ts';
 import { printableJson } from '../kit/text.ts';
 import { type AccountReport, type HealthVerdict, Report } from '../status/api/report.ts';
+import { attachStore } from '../store/open.ts';
+import type { Store } from '../store/store.ts';
 import { askAgent } from './ask-agent.ts';
 import { configOption } from './config-option.ts';
 import { ExitStatus } from './exit-status.ts';
 import { repeated } from './option-values.ts';
-import { loadAccounts, report as note, openOwnStore, realDeps, type SelectionOptions } from './read-alone.ts';
+import { loadAccounts, report as note, realDeps, type SelectionOptions } from './read-alone.ts';
 import { markdownReport, textReport } from './report/text.ts';
 import { stopSignal } from './until-stopped.ts';
 
@@ -36,10 +38,10 @@ const passive = (config: Config): Config => ({
   autoCancel: { ...config.autoCancel, mode: 'off', rules: [] },
 });
 
-function collectOnce(loaded: LoadedConfig, parts: Parameters<typeof openBase>[1], signal: AbortSignal) {
+function collectOnce(loaded: LoadedConfig, signal: AbortSignal) {
   return withClosing(async closing => {
     const config = { ...loaded, config: passive(loaded.config) };
-    const base = await openBase(config, parts, closing);
+    const base = await openBase(config, realDeps, closing);
     const agent = await Supervisor.open(config, base);
     closing.add('accounts', () => agent.close());
     const rounds = agent.state().running.flatMap(({ account }) => account.rounds);
@@ -50,10 +52,22 @@ function collectOnce(loaded: LoadedConfig, parts: Parameters<typeof openBase>[1]
   });
 }
 
+/** Opens the agent's store; undefined if it is missing or in memory. */
+async function storeOf({ config }: LoadedConfig): Promise<Store | undefined> {
+  try {
+    return await attachStore(config.store, { env: process.env });
+  } catch (error) {
+    const reason = error instanceof Error && 'reason' in error ? error.reason : undefined;
+    if (reason !== 'missing' && reason !== 'unshared') throw error;
+    return undefined;
+  }
+}
+
 /** Returns the report of a running agent. If none responds, reads every account once. Rejects with StoreError. */
 function readReport(loaded: LoadedConfig, signal: AbortSignal): Promise<Report> {
   return withClosing(async closing => {
-    const { store, parts } = await openOwnStore(loaded, realDeps, closing);
+    const store = await storeOf(loaded);
+    if (store) closing.add('store', () => store.close());
     // The address may now belong to another program or version.
     const ask = async (peer: Peer) => Report.parse(await reportOfPeer(peer, signal));
     const found = store && (await askAgent(store, loaded.config.store.kind, signal, ask));
@@ -63,7 +77,7 @@ function readReport(loaded: LoadedConfig, signal: AbortSignal): Promise<Report> 
     note(
       `No running agent responded${missing}: the accounts are read once. Checks of changes over time have no result.`,
     );
-    return collectOnce(loaded, parts, signal);
+    return collectOnce(loaded, signal);
   });
 }
 

@@ -42,23 +42,15 @@ export function collectOnce(
         rounds: rounds.length,
         requests: accounts.reduce((sum, account) => sum + account.spent().requests, 0),
       });
-    const ticking = new AbortController();
-    const ticker = (async () => {
-      for (;;) {
-        report();
-        await deps.clock.sleep(200, ticking.signal);
-      }
-    })().catch(() => undefined);
+    report();
     await Promise.all(
       rounds.map(async ({ run }) => {
         await run(options.signal);
         roundsDone += 1;
+        report();
       }),
     );
-    ticking.abort();
-    await ticker;
     options.signal.throwIfAborted();
-    report();
     const facts = accounts.flatMap(account => account.facts);
     const sources = createShownSources()(
       accounts.flatMap(account => account.sources),
