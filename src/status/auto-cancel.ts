@@ -27,12 +27,14 @@ const JOURNAL_OVER = 7 * 24 * 3_600_000;
 type One = AutoCancel['accounts'][number];
 type Brakes = AutoCancelView['accounts'][number];
 
+/** The finding of the owning rule comes first. */
 function candidateOf({ paused: _, firstSeenAt, lastSeenAt, findings, ...found }: Explanation): Candidate {
   return {
     ...withNulls(found),
     firstSeenAt: iso(firstSeenAt),
     lastSeenAt: iso(lastSeenAt),
-    findings: findings.map(({ predicates, ...finding }) => ({ ...finding, predicates: [...predicates] })),
+    verdict: findings[0]?.verdict ?? 'no_match',
+    reason: findings[0]?.reason ?? null,
     heldText: found.held === undefined ? null : skipText(found.held),
   };
 }
@@ -136,8 +138,7 @@ function lineOf(line: JournalLine): AutoCancelView['journal'][number] {
   };
 }
 
-/** Whether the owning rule finds the callback stuck. The owning rule's finding comes first. */
-const isStuck = ({ owner, findings }: Candidate) => owner !== null && findings[0]?.verdict === 'stuck';
+const isStuck = ({ verdict }: Candidate) => verdict === 'stuck';
 
 /** Creates the view of auto-cancel, which has no accounts while auto-cancel is off. */
 export function createAutoCancelView(deps: AutoCancelViewDeps): Views['autoCancel'] {

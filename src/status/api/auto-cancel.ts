@@ -18,7 +18,7 @@ export const RuleFindingView = z.object({
 /** Query parameters of GET /api/v1/auto-cancel. */
 export const AutoCancelQuery = z.object({ account: AccountName.optional().describe('Only this account.') });
 
-/** A tracked failure callback, and why it is or is not cancelled. */
+/** A tracked failure callback, and why it is or is not cancelled. `GET /api/v1/explain` has the evidence. */
 export const Candidate = z.object({
   account: z.string(),
   dlqId: Maybe(z.string()),
@@ -30,7 +30,8 @@ export const Candidate = z.object({
   lastSeenAt: Time,
   snapshots: z.int(),
   owner: Maybe(z.object({ rule: z.string(), mode: z.string() })),
-  findings: z.array(RuleFindingView),
+  verdict: RuleFindingView.shape.verdict.describe('Result of the deciding rule.'),
+  reason: Maybe(z.string()).describe('Of the verdict; null if no rule matches.'),
   held: Maybe(z.string()).describe('Reason for skipping it although it is stuck, as a keyword.'),
   heldText: Maybe(z.string()).describe('`held` as a sentence.'),
   attempts: z.int(),

@@ -45,15 +45,12 @@ describe('auto-cancel page', () => {
     expect(read(page(view))).toContain(`Auto-cancel — ${sentence} `),
   );
 
-  it('predicates are shown with their results in words, as in explain', () => {
+  it('a candidate is shown with its verdict, why it is not cancelled, and the command that explains it', () => {
     const text = read(part(page(autoCancel), 'candidates'));
-    expect(text).toContain('in_progress_for yes 57h at least 48h');
-    expect(text).toContain('idle_for unknown no event is known at least 1h');
-    expect(text).toContain('callback_state no in_progress none');
-    expect(text).toContain(
-      'Rule old-and-unreported (shadowed by the rule above): not stuck , reason: state_is_reported',
-    );
+    expect(text).toContain('stuck production 1763640-c1 nightly-callbacks-idle approve');
     expect(text).toContain('It waits for the approval of an operator. awaiting_approval');
+    expect(text).toContain('auto-cancel explain 1763640-c1 --account production --config FILE');
+    expect(text).toContain('no rule production 1763641-c2 https://api.example.com/jobs/nightly');
   });
 
   it('the auto-cancel page shows who paused, when and why, and which breaker is open', () => {
