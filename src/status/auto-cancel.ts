@@ -3,7 +3,6 @@ import { mayExist } from '../auto-cancel/context.ts';
 import { modeOf } from '../auto-cancel/evaluate.ts';
 import type { Explanation } from '../auto-cancel/explain.ts';
 import { type AutoCancelOptions, rulesFor } from '../auto-cancel/options.ts';
-import { planCounts, planSummary, sumOfPlans } from '../auto-cancel/plans.ts';
 import { sentenceOf, skipText } from '../auto-cancel/words.ts';
 import type { Clock } from '../kit/clock.ts';
 import { createYielder, type Yielder } from '../kit/yielder.ts';
@@ -101,7 +100,6 @@ export type AccountSnapshot = Awaited<ReturnType<typeof snapshotOf>>;
 function rulesOf(
   { autoCancel }: AutoCancelViewDeps['config'],
   accounts: readonly AccountSnapshot[],
-  held: readonly One[],
   now: number,
 ): AutoCancelView['rules'] {
   // An expired rule must stay expired even if the clock is set back.
@@ -113,7 +111,6 @@ function rulesOf(
     .map(rule => {
       const { name, expires } = rule;
       const own = accounts.flatMap(({ rules }) => rules.filter(each => each.name === name));
-      const counts = held.map(({ journal }) => planCounts(journal.state.plans, name));
       const left = own.flatMap(each => each.left ?? []);
       return {
         name,
@@ -121,7 +118,6 @@ function rulesOf(
         expires: expires === null ? null : iso(expires),
         candidates: sum(own.map(({ candidates }) => candidates)),
         budgetRemaining: left.length > 0 ? Math.min(...left) : null,
-        plans: planSummary(sumOfPlans(counts)),
       };
     });
 }
@@ -159,7 +155,7 @@ export function createAutoCancelView(deps: AutoCancelViewDeps): Views['autoCance
       now: iso(now),
       mode,
       stopFile: { path: stopFile, present: mayExist(stopFile) },
-      rules: rulesOf(config, accounts, held, now),
+      rules: rulesOf(config, accounts, now),
       accounts: accounts.map(({ brakes }) => brakes),
       candidates: candidates.toSorted((a, b) => Number(isStuck(b)) - Number(isStuck(a))).slice(0, MAX_CANDIDATES),
       tracked: sum(accounts.map(({ brakes }) => brakes.tracked)),

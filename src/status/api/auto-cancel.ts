@@ -76,9 +76,6 @@ export const AutoCancelView = z.object({
       budgetRemaining: Maybe(Num).describe(
         'Cancels that the hourly limit of the rule still allows: the minimum over all accounts.',
       ),
-      plans: z
-        .record(z.string(), z.union([Num, z.string()]))
-        .describe('Rows of `auto-cancel report`, without `--since`.'),
     }),
   ),
   accounts: z.array(AccountBrakes),

@@ -85,20 +85,11 @@ function rules({ rules }: AutoCancelView): Html {
     { head: 'mode', cell: row => html`<span class="tag plain">${row.mode}</span>` },
     { head: 'valid through', cell: row => lastDay(row.expires) },
     { head: 'stuck', isNumber: true, cell: row => count(row.candidates) },
-    ...['planned', 'success', 'failed', 'in_progress', 'unknown', 'observing', 'wrong'].map(of => ({
-      head: of.replaceAll('_', ' '),
-      isNumber: true,
-      cell({ plans }: AutoCancelView['rules'][number]) {
-        const value = plans[of] ?? null;
-        return typeof value === 'number' ? count(value) : name(value);
-      },
-    })),
     { head: 'cancels left this hour', isNumber: true, cell: row => count(row.budgetRemaining) },
   ];
   const none = html`<p class="soft">None is configured (<code>autoCancel.rules</code>).</p>`;
   const caption = 'In order: the most cautious matching rule applies';
-  const key = html`<p class="soft">Planned callbacks that ended by themselves (success, failed), were in progress two days later, or whose end was not seen (unknown). Wrong: success, of success, failed and in progress.</p>`;
-  return section('rules', 'Rules', html`${table(caption, columns, rules, { most: 50, none })}${key}`);
+  return section('rules', 'Rules', table(caption, columns, rules, { most: 50, none }));
 }
 
 function journal({ journal, now }: AutoCancelView, context: PageContext): Html {
