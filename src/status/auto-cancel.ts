@@ -56,11 +56,10 @@ async function candidatesOf(account: One, capacity: Capacity, turns: Yielder) {
 }
 
 function brakesOf(
-  { account, brake, journal: { state }, wouldOpen }: One,
-  { candidates, budget }: AutoCancelNumbers,
-  tracked: number,
+  { account: { account, brake, journal, wouldOpen }, numbers: { candidates, budget }, tracked }: Shown,
 ): Brakes {
   const { pause: paused } = brake;
+  const { state } = journal;
   return {
     account,
     paused: paused ? { by: paused.by, reason: paused.reason, at: iso(paused.at) } : null,
@@ -76,47 +75,30 @@ function brakesOf(
   };
 }
 
-export async function snapshotOf(account: One, capacity: Capacity, turns: Yielder) {
-  const numbers = account.numbers();
-  const { tracked, candidates: listed } = await candidatesOf(account, capacity, turns);
-  const { candidates, budget } = numbers;
-  const names = new Set([...candidates.keys(), ...budget.flatMap(({ rule }) => rule ?? [])]);
-  return {
-    account: account.account,
-    brakes: brakesOf(account, numbers, tracked),
-    rules: [...names].map(name => ({
-      name,
-      candidates: candidates.get(name) ?? 0,
-      left: budget.find(({ rule }) => rule === name)?.left ?? null,
-    })),
-    /** Time of the journal's last line (ms since the Unix epoch); 0 instead of -Infinity, which JSON cannot represent. */
-    journalAt: Math.max(0, account.journal.state.lastAt),
-    candidates: listed,
-  };
+/** An account, its numbers, and its listed callbacks. */
+interface Shown extends Awaited<ReturnType<typeof candidatesOf>> {
+  readonly account: One;
+  readonly numbers: AutoCancelNumbers;
 }
-
-export type AccountSnapshot = Awaited<ReturnType<typeof snapshotOf>>;
 
 function rulesOf(
   { autoCancel }: AutoCancelViewDeps['config'],
-  accounts: readonly AccountSnapshot[],
+  accounts: readonly Shown[],
   now: number,
 ): AutoCancelView['rules'] {
   // An expired rule must stay expired even if the clock is set back.
-  const latest = accounts.reduce((last, { journalAt }) => Math.max(last, journalAt), now);
-  const isAsked = (name: string) =>
-    accounts.some(each => rulesFor(autoCancel, each.account).some(r => r.name === name));
+  const latest = accounts.reduce((last, { account }) => Math.max(last, account.journal.state.lastAt), now);
+  const asked = new Set(accounts.flatMap(({ account }) => rulesFor(autoCancel, account.account)));
   return autoCancel.rules
-    .filter(({ name }) => isAsked(name))
+    .filter(rule => asked.has(rule))
     .map(rule => {
       const { name, expires } = rule;
-      const own = accounts.flatMap(({ rules }) => rules.filter(each => each.name === name));
-      const left = own.flatMap(each => each.left ?? []);
+      const left = accounts.flatMap(({ numbers }) => numbers.budget.find(each => each.rule === name)?.left ?? []);
       return {
         name,
         mode: modeOf(rule, autoCancel.mode, latest),
         expires: expires === null ? null : iso(expires),
-        candidates: sum(own.map(({ candidates }) => candidates)),
+        candidates: sum(accounts.map(({ numbers }) => numbers.candidates.get(name) ?? 0)),
         budgetRemaining: left.length > 0 ? Math.min(...left) : null,
       };
     });
@@ -144,10 +126,10 @@ export function createAutoCancelView(deps: AutoCancelViewDeps): Views['autoCance
     const now = clock.now();
     const turns = createYielder();
     const capacity = { stuck: MAX_CANDIDATES, others: MAX_CANDIDATES };
-    const accounts: AccountSnapshot[] = [];
+    const accounts: Shown[] = [];
     const held = (autoCancel?.accounts ?? []).filter(({ account }) => (only ?? account) === account);
     for (const account of held) {
-      accounts.push(await snapshotOf(account, capacity, turns));
+      accounts.push({ account, numbers: account.numbers(), ...(await candidatesOf(account, capacity, turns)) });
       await turns.pass();
     }
     const candidates = accounts.flatMap(each => each.candidates);
@@ -156,9 +138,9 @@ export function createAutoCancelView(deps: AutoCancelViewDeps): Views['autoCance
       mode,
       stopFile: { path: stopFile, present: mayExist(stopFile) },
       rules: rulesOf(config, accounts, now),
-      accounts: accounts.map(({ brakes }) => brakes),
+      accounts: accounts.map(brakesOf),
       candidates: candidates.toSorted((a, b) => Number(isStuck(b)) - Number(isStuck(a))).slice(0, MAX_CANDIDATES),
-      tracked: sum(accounts.map(({ brakes }) => brakes.tracked)),
+      tracked: sum(accounts.map(({ tracked }) => tracked)),
       journal: (await journal(now - JOURNAL_OVER, MAX_LINES, only)).map(lineOf).reverse(),
     };
   };
