@@ -5,7 +5,6 @@ import type { AccountView } from '../api/account.ts';
 import type { DlqLookup, EventLookup, MessageLookup } from '../api/lookup.ts';
 import { RequestError } from '../lookups.ts';
 import { duration } from './assets/age.js';
-import { dataNote, notEnabled } from './data-state.ts';
 import { dimensionWords, entries, labelValue, origin, status, statusValue } from './dead-letters.ts';
 import { ago, count, serviceNowOf } from './format.ts';
 import { type Html, html } from './html.ts';
@@ -43,24 +42,6 @@ function failureNote({ status: code, message, retryAfter }: RequestError): Html 
   return html`<p class="note warning">The look-up failed with status ${code}: ${named(message)}.${when}</p>\n`;
 }
 
-/** Renders entries of the last round in place of the result of a failed look-up. */
-function lastRound(view: AccountView, context: PageContext, messageId?: string): Html {
-  const { account, deadLetters: of, rounds } = view;
-  const { now, root } = context;
-  if (!of.enabled) return notEnabled('Dead letters are not read', 'collect.dlq.enabled');
-  const all = [...of.newestEntries, ...of.longestEntries];
-  const own = all.find(entry => entry.messageId === messageId);
-  const rows = messageId === undefined ? of.newestEntries : own ? [own] : [];
-  const readAt = rounds.find(({ collector }) => collector === 'dlq')?.dataAt ?? null;
-  const [caption, none] =
-    messageId === undefined
-      ? ['The ten newest entries of any kind', 'No entries are available.']
-      : ['Dead letter', 'None of the newest and longest-queued entries has this message id.'];
-  return html`<h2>Data of the last round</h2>
-${dataNote(of.data, 'dlq', view)}<p class="soft">The queue was last read ${ago(readAt, now)}.</p>
-${rows.length > 0 ? entries(caption, rows, { account, now: serviceNowOf(view), root }) : html`<p class="soft">${none}</p>`}`;
-}
-
 interface ListTexts {
   readonly title: string;
   readonly heading: Html;
@@ -73,7 +54,6 @@ function listPage<T extends DlqLookup | EventLookup>(
   context: PageContext,
   { title, heading, filters, none }: ListTexts,
   rowsOf: (found: T) => Html,
-  instead: Html,
 ): Html {
   const { found, view } = shown;
   const isFailed = found instanceof RequestError;
@@ -92,11 +72,9 @@ function listPage<T extends DlqLookup | EventLookup>(
         ...(found.mayMissNewer ? ['newer rows may be missing, because the service ignores the order'] : []),
         ...describeQuality(found.proven, found.rejected, found.incomplete),
       ];
-  const rows = isFailed
-    ? instead
-    : found.rows.length > 0
-      ? rowsOf(found)
-      : !found.hasMore && html`<p class="panel">${none}</p>`;
+  const rows =
+    !isFailed &&
+    (found.rows.length > 0 ? rowsOf(found) : !found.hasMore && html`<p class="panel">${none}</p>`);
   const body = html`${verdict(isFailed ? 'warning' : 'unknown', heading, words)}
 ${isFailed && failureNote(found)}${notes.map(note => html`<p class="note">${capital(note)}.</p>\n`)}${rows}`;
   return page(title, context, [accountBack(view.account, context)], body);
@@ -115,18 +93,8 @@ export function entriesPage(shown: LookupResult<DlqLookup>, filters: ShownFilter
     filters: others,
     none: 'No entries were found. They may have left the queue, or are workflow runs that the service lists separately.',
   };
-  const instead = html`${about}${lastRound(shown.view, context)}`;
-  return listPage(
-    shown,
-    context,
-    texts,
-    ({ rows }) => {
-      const { root } = context;
-      const now = serviceNowOf(shown.view);
-      return html`${about}${entries('Newest entries', rows, { account, now, root, most: ROWS })}`;
-    },
-    instead,
-  );
+  const place = { account, now: serviceNowOf(shown.view), root: context.root, most: ROWS };
+  return listPage(shown, context, texts, ({ rows }) => html`${about}${entries('Newest entries', rows, place)}`);
 }
 
 const LOOKS = new Map([
@@ -150,7 +118,7 @@ export function eventsPage(shown: LookupResult<EventLookup>, filters: ShownFilte
   ];
   const heading = html`Newest events`;
   const texts = { title: 'Newest events', heading, filters, none: 'No events were found.' };
-  return listPage(shown, context, texts, ({ rows }) => table('Events', columns, rows, { most: ROWS }), html``);
+  return listPage(shown, context, texts, ({ rows }) => table('Events', columns, rows, { most: ROWS }));
 }
 
 type Steps = MessageLookup['events'];
@@ -200,6 +168,6 @@ export function messagePage(shown: LookupResult<MessageLookup>, id: string, cont
   const sentences = isFailed ? [] : describeMessage(found).map(sentence => html`<p>${named(sentence)}</p>\n`);
   const heading = html`Message <span class="mono">${named(id)}</span>`;
   const body = html`${verdict(look, heading, freshness(shown, context))}
-${isFailed ? html`${failureNote(found)}${lastRound(view, context, id)}` : html`<div class="note">${sentences}</div>${messageBody(found)}`}`;
+${isFailed ? failureNote(found) : html`<div class="note">${sentences}</div>${messageBody(found)}`}`;
   return page(`Message ${id}`, context, links, body);
 }
