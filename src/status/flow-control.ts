@@ -11,14 +11,6 @@ type Row = FlowControl['rows'][number];
 /** Window over which the change of a waitlist is measured (ms). */
 const PACE_OVER = 900_000;
 
-/** Returns the time (s) until the waitlist is empty at its present rate; null if it does not shrink or its change is unknown. */
-function drainSeconds(waiting: number | undefined, change: Row['change']): number | null {
-  if (waiting === 0) return 0;
-  return waiting !== undefined && change && change.by < 0
-    ? Math.round((waiting * change.overSeconds) / -change.by)
-    : null;
-}
-
 /** Returns the utilization of parallelism or of rate, whichever is higher; null if both are unknown. */
 function saturation({ parallelismLimit, parallelismInUse, rateLimit, rateUsed }: FlowControlEntry): number | null {
   const shares = [
@@ -49,7 +41,7 @@ export function flowControlView(input: CheckInput): FlowControl {
       change,
       state: orNull(entry.state),
       stateSince: isoTime(entry.since),
-      drainSeconds: secondsToDrain(entry) ?? drainSeconds(waiting, change),
+      drainSeconds: orNull(secondsToDrain(entry)),
       parallelismLimit: orNull(entry.parallelismLimit),
       parallelismInUse: orNull(entry.parallelismInUse),
       rateLimit: orNull(entry.rateLimit),

@@ -189,6 +189,7 @@ describe('waitlists', () => {
       {
         key: 'shrinks',
         waitlistSize: 60,
+        drainsIn: 90_100,
         parallelismLimit: 10,
         parallelismInUse: 4,
         rateLimit: 100,
@@ -208,7 +209,7 @@ describe('waitlists', () => {
     [`${size}{flow_control_key="empty"}`]: [[15, 10]],
   } as const;
 
-  it('the time to drain a waitlist is computed from the last 15 minutes, and is null if the waitlist grows', () => {
+  it('the time to drain a waitlist is the one of the collector, and the change that of the last 15 minutes', () => {
     const { rows, ...whole } = flowControlView(inputOf({ flow_control: complete(facts) }, sizes));
     expect(whole).toEqual({
       enabled: true,
@@ -230,8 +231,8 @@ describe('waitlists', () => {
       })),
     ).toEqual([
       { key: 'grows', by: 50, drainSeconds: null, saturation: null, paused: true },
-      { key: 'shrinks', by: -30, drainSeconds: 1800, saturation: 0.9, paused: null },
-      { key: 'empty', by: -10, drainSeconds: 0, saturation: null, paused: null },
+      { key: 'shrinks', by: -30, drainSeconds: 90, saturation: 0.9, paused: null },
+      { key: 'empty', by: -10, drainSeconds: null, saturation: null, paused: null },
     ]);
   });
 

@@ -154,7 +154,7 @@ export const AccountView = z.object({
           waiting: Maybe(Num).describe('Null if unreadable.'),
           change: Maybe(ChangeView).describe('Over the last 15 minutes.'),
           drainSeconds: Maybe(Seconds).describe(
-            'At the rate of the last minutes if it is steady, else of the last 15 minutes; null if the waitlist does not shrink or the rate is unknown.',
+            'At the rate of the last minutes; null if the waitlist does not shrink steadily.',
           ),
           state: Maybe(z.enum(FLOW_STATES)).describe('Null if undecided: `moving` and `waiting` need two reads.'),
           stateSince: Maybe(Time).describe('Null if the state is null.'),

@@ -36,12 +36,6 @@ function stateOf({ state, stateSince }: Row, now: number): Html {
   return html`${state.replaceAll('_', ' ')}${stateSince !== null && html`<small>since ${at(stateSince, now)}</small>`}`;
 }
 
-function drain(row: Row): Html {
-  if (row.waiting === 0) return html`empty`;
-  if (row.drainSeconds !== null) return lasting(row.drainSeconds);
-  return row.change === null ? name(null) : html`not shrinking`;
-}
-
 /** Shows a changed limit as `parallelism 40 → 200`. */
 function lastChange({ lastChange: last }: Row, now: number): Html {
   if (last === null) return name(null);
@@ -53,7 +47,7 @@ const COLUMNS: readonly Column<Row>[] = [
   { head: 'key', cell: row => labelValue(row.key) },
   { head: 'waiting', isNumber: true, cell: row => count(row.waiting) },
   { head: 'change', isNumber: true, cell: row => change(row.change) },
-  { head: 'time to drain', isNumber: true, cell: drain },
+  { head: 'time to drain', isNumber: true, cell: row => (row.waiting === 0 ? 'empty' : lasting(row.drainSeconds)) },
 ];
 
 /** Renders the flow-control keys. A sentence replaces columns for which no value is reported. */
