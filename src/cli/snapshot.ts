@@ -63,9 +63,6 @@ export function collectOnce(
           samples.map(({ labels, value }) => ({ metric, account: source.account ?? '', labels, value })),
         ),
       ),
-      groups: accounts.flatMap(({ name, dlqFacts }) =>
-        (dlqFacts()?.kinds.largest ?? []).map(group => ({ account: name, ...group })),
-      ),
       text: (await createExposition(sources).render({ scope: 'everything', format: 'text', gzip: false })).toString(),
     };
   });
@@ -84,21 +81,7 @@ function formatValue(metric: string, value: number): string {
   return metric.endsWith('_timestamp_seconds') ? new Date(value * 1000).toISOString() : String(value);
 }
 
-function groupTable(groups: Snapshot['groups']): string[] {
-  if (groups.length === 0) return [];
-  const rows = groups.map(({ account, id, urlHost, route, responseStatus, messages, sample = '' }) => [
-    account,
-    id,
-    urlHost,
-    route,
-    responseStatus,
-    String(messages),
-    sample,
-  ]);
-  return ['', toTable(['account', 'group', 'host', 'route', 'status', 'messages', 'example'], rows, ['messages'])];
-}
-
-function toText({ samples, groups, accounts }: Snapshot): string {
+function toText({ samples, accounts }: Snapshot): string {
   const rows = samples.map(({ account, metric, labels, value }) => [
     account,
     metric.replace(/^delivery_/, ''),
@@ -112,9 +95,7 @@ function toText({ samples, groups, accounts }: Snapshot): string {
       ),
     ),
   );
-  return [toTable(['account', 'metric', 'labels', 'value'], rows, ['value']), ...groupTable(groups), ...failures].join(
-    '\n',
-  );
+  return [toTable(['account', 'metric', 'labels', 'value'], rows, ['value']), ...failures].join('\n');
 }
 
 interface Options {
@@ -135,9 +116,9 @@ export function snapshotCommand(): Command {
         onProgress: progress => showProgress(progressLine(progress)),
       });
       showProgress('');
-      const { text, accounts, samples, groups } = snapshot;
+      const { text, accounts, samples } = snapshot;
       if (prometheus) process.stdout.write(process.stdout.isTTY ? escapedJson(text) : text);
-      else if (json) process.stdout.write(`${printableJson({ accounts, samples, groups }, 2)}\n`);
+      else if (json) process.stdout.write(`${printableJson({ accounts, samples }, 2)}\n`);
       else process.stdout.write(`${toText(snapshot)}\n`);
       const failed = accounts.filter(({ up }) => !up).map(({ account }) => account);
       if (failed.length > 0) throw new Error(`not complete: ${failed.join(', ')}`);
