@@ -55,11 +55,10 @@ function lastEventAt({ events }: RuleCase, { messageId, callbackMessageId }: Dlq
 
 export type RuleCheck = ReturnType<typeof toCheck>;
 
-/** `gap`: the gap between walks that started the episode (ms); undefined if none did. */
-function toCheck(expected: Expected, finding: RuleFinding | undefined, gap?: number) {
+function toCheck(expected: Expected, finding: RuleFinding | undefined) {
   const verdict: Expected['verdict'] = finding?.verdict ?? 'not_listed';
   const isReason = expected.reason === undefined || expected.reason === finding?.reason;
-  return { expected, verdict, finding, gap, isAsExpected: expected.verdict === verdict && isReason };
+  return { expected, verdict, finding, isAsExpected: expected.verdict === verdict && isReason };
 }
 
 /**
@@ -68,22 +67,17 @@ function toCheck(expected: Expected, finding: RuleFinding | undefined, gap?: num
 export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleCheck[] {
   const { rules, idFrom, rescanEvery } = rulesOf(ruleCase, config);
   const rows = readRows(ruleCase);
-  const tracking = trackingOf(rules, rescanEvery);
-  const tracker = createTracker(tracking);
+  const tracker = createTracker(trackingOf(rules, rescanEvery));
   const isComplete = (snapshot: number) =>
     ruleCase.snapshots[snapshot]?.complete && !rows[snapshot]?.some(({ isIncomplete }) => isIncomplete);
   const walks = ruleCase.walks.filter(({ snapshot }) => isComplete(snapshot));
   let next = 0;
   let listed: readonly DlqEntry[] = [];
-  /** Too long gaps, by the walk that ended them. */
-  const gaps = new Map<number, number>();
 
   function check(expected: Expected, index: number): RuleCheck {
     for (; (walks[next]?.at ?? Infinity) <= expected.at; next++) {
       const { at, snapshot } = walks[next] as (typeof walks)[number];
       listed = rows[snapshot] ?? [];
-      const gap = at - (tracker.facts()?.at ?? at);
-      if (gap > tracking.maxGap) gaps.set(at, gap);
       tracker.observe(listed, at);
     }
     const rule = rules.find(({ name }) => name === expected.rule);
@@ -104,7 +98,7 @@ export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleC
     };
     const { at } = expected;
     const seen = { sighting, id: entry[idFrom], lastEventAt: lastEventAt(ruleCase, sighting.entry, at), askedAt: at };
-    return toCheck(expected, evaluate(rule, seen), gaps.get(sighting.firstSeenAt));
+    return toCheck(expected, evaluate(rule, seen));
   }
 
   const checks = [...ruleCase.expect.entries()]

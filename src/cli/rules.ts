@@ -2,7 +2,6 @@ import { Command, InvalidArgumentError } from 'commander';
 import { readRuleCase } from '../config/rule-cases.ts';
 import type { Config } from '../config/schema.ts';
 import { writeYaml } from '../config/yaml-file.ts';
-import { durationText } from '../kit/duration.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
 import { configuredAlerts, type RuleCheck, testRules } from './offline-rules.ts';
 import { commandGroup, jobOption, linkOption, loadOptional, servedLinks } from './option-values.ts';
@@ -12,7 +11,7 @@ const words = (verdict: string, reason: string | undefined) =>
   reason === undefined || reason === verdict ? verdict : `${verdict} (${reason})`;
 
 /** Formats a check in one line. Adds the predicates if the result is unexpected. */
-function toLines(file: string, { expected, verdict, finding, gap, isAsExpected }: RuleCheck): string[] {
+function toLines(file: string, { expected, verdict, finding, isAsExpected }: RuleCheck): string[] {
   const at = new Date(expected.at).toISOString();
   const asked = words(expected.verdict, expected.reason);
   const found = words(verdict, finding?.reason);
@@ -20,7 +19,6 @@ function toLines(file: string, { expected, verdict, finding, gap, isAsExpected }
   if (isAsExpected) return [`ok    ${subject}: ${found}`];
   return [
     `WRONG ${subject}: expected ${asked}, found ${found}`,
-    ...(gap === undefined ? [] : [`      the episode starts after a gap of ${durationText(gap / 1000)} between walks`]),
     ...(finding?.predicates ?? []).map(
       ({ name, holds, found, asked }) =>
         `      ${holds === true ? 'holds' : holds || 'fails'} ${name}: ${found}; required: ${asked}`,
