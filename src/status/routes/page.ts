@@ -1,20 +1,27 @@
 import { promisify } from 'node:util';
 import { gzip } from 'node:zlib';
 import { type NextFunction, type Request, type Response, Router } from 'express';
-import pLimit from 'p-limit';
+import pLimit, { type LimitFunction } from 'p-limit';
+import { whenOver } from '../../http/response-limiter.ts';
 import { onlyAllow, READ } from '../../http/routes/methods.ts';
+import { isSaneId } from '../../upstream/api.ts';
+import { DlqLookupQuery, EventLookupQuery } from '../api/lookup.ts';
 import { OverviewQuery } from '../api/overview.ts';
-import { noView } from '../endpoints.ts';
+import { INVALID_ID, noView } from '../endpoints.ts';
+import { clientClosed, RequestError } from '../lookups.ts';
 import { accountPage } from '../page/account.ts';
 import { readAssets } from '../page/asset-files.ts';
 import { autoCancelPage } from '../page/auto-cancel.ts';
 import { type Html, html } from '../page/html.ts';
 import { layout, type PageContext } from '../page/layout.ts';
+import { entriesPage, eventsPage, type LookupResult, messagePage, ROWS } from '../page/lookups.ts';
 import { overviewPage } from '../page/overview.ts';
 import { readRunbook, runbookHtml } from '../page/runbooks.ts';
 import { capital } from '../page/tile.ts';
 import type { Served } from '../served.ts';
-import { addLookupPages, type PathRequest } from './lookup-pages.ts';
+import { validQuery } from './query.ts';
+
+type PathRequest = Request<{ name: string; hash: string; id: string }>;
 
 /** Content security policy: allows only the page's own origin. Saving a chart as a picture needs `data:`. */
 const POLICY = [
@@ -66,6 +73,69 @@ const missing = (title: string, what: string, context: PageContext) =>
     body: html`<div class="verdict unknown"><h1>${title}</h1><p>${what}.</p></div><p><a href="${context.root || './'}">All accounts</a></p>`,
   });
 
+interface Pages {
+  add(path: string, handle: (request: PathRequest, response: Response) => unknown): void;
+  contextOf(request: Request): PageContext;
+  noAccount(request: PathRequest, response: Response): Promise<void>;
+  readonly serially: LimitFunction;
+}
+
+const OWN = { account: true, limit: true } as const;
+/** Unlike the API, pages ignore unknown parameters. */
+const DLQ_FILTERS = DlqLookupQuery.omit(OWN);
+const EVENT_FILTERS = EventLookupQuery.omit(OWN);
+
+function addLookupPages(pages: Pages, served: Served): void {
+  /** Adds a page that renders the result or error of a look-up. */
+  function add<T>(
+    path: string,
+    find: (request: PathRequest, client: AbortSignal) => Promise<T>,
+    render: (shown: LookupResult<T>, request: PathRequest, context: PageContext) => Html,
+  ): void {
+    pages.add(`/accounts/:name/${path}`, async (request, response) => {
+      const { name } = request.params;
+      if (!served.views().accounts.includes(name)) return pages.noAccount(request, response);
+      // A look-up may take 10 s. It runs outside `serially`, so other pages do not wait for it.
+      const gone = new AbortController();
+      whenOver(request, response, () => gone.abort(clientClosed()));
+      const found = await find(request, gone.signal).catch(error => {
+        if (error instanceof RequestError) return error;
+        throw error;
+      });
+      const { status, retryAfter } = found instanceof RequestError ? found : { status: 200 };
+      if (retryAfter !== undefined) response.set('Retry-After', String(retryAfter));
+      await pages.serially(async () => {
+        if (response.destroyed) return;
+        // The account may not be open, or may have been removed in the interim.
+        const view = served.views().account(name);
+        if (!view) return pages.noAccount(request, response);
+        await send(response, render({ found, view }, request, pages.contextOf(request)), status);
+      });
+    });
+  }
+
+  add(
+    'dlq',
+    async ({ params: { name }, query }, client) =>
+      served.views().lookups.dlq(name, { ...validQuery(DLQ_FILTERS, query), limit: ROWS }, client),
+    (shown, { query }, context) => entriesPage(shown, DLQ_FILTERS.safeParse(query).data ?? {}, context),
+  );
+  add(
+    'events',
+    async ({ params: { name }, query }, client) =>
+      served.views().lookups.events(name, { ...validQuery(EVENT_FILTERS, query), limit: ROWS }, client),
+    (shown, { query }, context) => eventsPage(shown, EVENT_FILTERS.safeParse(query).data ?? {}, context),
+  );
+  add(
+    'messages/:id',
+    async ({ params: { name, id } }, client) => {
+      if (!isSaneId(id)) throw new RequestError(400, INVALID_ID);
+      return served.views().lookups.message(name, id, client);
+    },
+    (shown, { params: { id } }, context) => messagePage(shown, id, context),
+  );
+}
+
 export function pageRoutes(served: Served): Router {
   const assets = readAssets();
   // A response may have thousands of rows: concurrent responses would exhaust memory.
@@ -115,7 +185,7 @@ export function pageRoutes(served: Served): Router {
     return view && accountPage(view, context);
   });
   addPage('/auto-cancel', async context => autoCancelPage(await served.views().autoCancel(undefined), context));
-  addLookupPages({ add, send, contextOf, noAccount, serially }, served);
+  addLookupPages({ add, contextOf, noAccount, serially }, served);
   add('/runbooks/:name', (request, response) => {
     const { name } = request.params;
     const context = contextOf(request);
