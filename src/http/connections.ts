@@ -3,16 +3,6 @@ import type { Socket } from 'node:net';
 import type { Bounds, LogBound } from './bounds.ts';
 import { whenOver } from './response-limiter.ts';
 
-/** Response statuses by error code; default: 400. */
-const UNREADABLE: Readonly<Record<string, string>> = {
-  HPE_HEADER_OVERFLOW: '431 Request Header Fields Too Large',
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: '413 Payload Too Large',
-  ERR_HTTP_REQUEST_TIMEOUT: '408 Request Timeout',
-};
-
-/** Errors before TLS is established, when no response is possible. */
-const IN_HANDSHAKE = /^ERR_(SSL|TLS)_/;
-
 /**
  * Makes Node's parser ignore the rest of its input, as after an upgrade (return value 2). Thousands of pipelined requests
  * would otherwise stay in memory.
@@ -41,6 +31,10 @@ const isIncomplete = ({ requests }: Connection) => requests.values().every(({ co
  */
 export function limitConnections(server: Server, bounds: Bounds, logBound: LogBound, onRequest: RequestListener) {
   let max = bounds.maxConnections;
+  for (const event of ['connection', 'secureConnection']) {
+    // Each request adds three listeners to its connection.
+    server.on(event, (socket: Socket) => void socket.setMaxListeners(10 + 3 * bounds.pipelined));
+  }
   /** Connections by client, in the order in which they were opened or their last response ended. */
   const open = new Map<string, Connection>();
   server.on('connection', (socket: Socket) => {
@@ -85,37 +79,4 @@ export function limitConnections(server: Server, bounds: Bounds, logBound: LogBo
       max = connections;
     },
   };
-}
-
-/** Disconnects clients with invalid or incomplete requests. */
-export function refuseInvalid(server: Server, bounds: Bounds, logBound: LogBound): void {
-  // Each request adds three listeners to its connection.
-  const listeners = 10 + 3 * bounds.pipelined;
-  for (const event of ['connection', 'secureConnection']) {
-    server.on(event, (socket: Socket) => void socket.setMaxListeners(listeners));
-  }
-  server.on('clientError', (error: NodeJS.ErrnoException, socket: Socket) => {
-    const { code = '' } = error;
-    if (code === 'ERR_HTTP_REQUEST_TIMEOUT') {
-      logBound(
-        'requests',
-        { address: socket.remoteAddress },
-        'clients that do not send a complete request in time are disconnected',
-      );
-    }
-    if (IN_HANDSHAKE.test(code)) {
-      const [bound, message] =
-        code === 'ERR_TLS_HANDSHAKE_TIMEOUT'
-          ? ['handshakes', 'clients that do not complete the TLS handshake in time are disconnected']
-          : ['tls', 'clients that fail the TLS handshake are disconnected'];
-      logBound(bound, { address: socket.remoteAddress, error: code }, message);
-      socket.destroy();
-      return;
-    }
-    // Respond only if nothing has been sent: after an earlier response, the client could misread this one as a part of it.
-    if (socket.writable && socket.bytesWritten === 0) {
-      socket.write(`HTTP/1.1 ${UNREADABLE[code] ?? '400 Bad Request'}\r\nConnection: close\r\n\r\n`);
-    }
-    socket.destroy();
-  });
 }

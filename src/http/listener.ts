@@ -7,7 +7,7 @@ import type { Log } from '../kit/log.ts';
 import type { Access } from './access.ts';
 import type { Bounds, LogBound } from './bounds.ts';
 import { type Admission, refusalOf } from './client-certs.ts';
-import { clientOf, limitConnections, refuseInvalid } from './connections.ts';
+import { clientOf, limitConnections } from './connections.ts';
 import { contextOf, type WebTls } from './options.ts';
 
 export interface Address {
@@ -120,7 +120,6 @@ export async function openListener(
       })
     : createServer(options);
   if (tls && first) keepCertificates(server as TlsServer, first, tls, logBound);
-  refuseInvalid(server, bounds, logBound);
   const connections = limitConnections(server, bounds, logBound, onRequest);
   await listen(server, address);
   server.on('error', error => log.error({ error: error.message }, 'the HTTP server reports an error'));

@@ -154,11 +154,10 @@ describe('TLS', () => {
 
 describe('client certificates', () => {
   it('client certificates are required and verified', async () => {
-    const { ask, status, logText } = await serve(CLIENTS);
+    const { ask, status } = await serve(CLIENTS);
     expect(await status('/metrics', { tls: CLIENT })).toBe(200);
     await expect(ask('/metrics')).rejects.toThrow();
     await expect(ask('/metrics', { tls: STRANGER })).rejects.toThrow();
-    expect(logText()).toMatch(/"bound":"tls"/);
   });
 
   it.each([

@@ -42,8 +42,7 @@ describe('hostile TLS clients', () => {
     afterThisTest(async () => clearInterval(timer));
     expect(await status('/metrics')).toBe(200);
     await Promise.all([...sockets, dripping].map(closed));
-    expect([...new Set(reported())].sort()).toEqual(['handshakes', 'tls']);
-    expect(reported().length).toBeLessThan(5);
+    expect(reported()).toEqual([]);
     expect(await status('/metrics')).toBe(200);
   });
 
