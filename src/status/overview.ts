@@ -10,35 +10,12 @@ import { iso, sum } from './values.ts';
 /** Maximum number of listed problems or alerts. */
 const MAX_LISTED = 100;
 
-type Order = (a: OverviewRow, b: OverviewRow) => number;
-
-const by =
-  (value: (row: OverviewRow['row']) => number | string | null | undefined, largestFirst: boolean): Order =>
-  ({ row: a }, { row: b }) => {
-    const [one, other] = [value(a) ?? null, value(b) ?? null];
-    if (one === other) return 0;
-    if (one === null || other === null) return one === null ? 1 : -1;
-    return one < other === largestFirst ? 1 : -1;
-  };
-
-const byName = by(({ account }) => account, false);
-const byState = by(({ state }) => ACCOUNT_STATES.indexOf(state), false);
-
-/** Sorts rows by state, worst first, then by their worst problem. */
-function byAttention(a: OverviewRow, b: OverviewRow): number {
-  const [one, other] = [a.row.worst, b.row.worst];
-  return byState(a, b) || (one && other ? byWeight(one, other) : Number(one === null) - Number(other === null));
+/** Sorts rows by state, worst first, then by their worst problem, then by name. */
+function byAttention({ row: a }: OverviewRow, { row: b }: OverviewRow): number {
+  const byState = ACCOUNT_STATES.indexOf(a.state) - ACCOUNT_STATES.indexOf(b.state);
+  const byWorst = a.worst && b.worst ? byWeight(a.worst, b.worst) : Number(a.worst === null) - Number(b.worst === null);
+  return byState || byWorst || (a.account < b.account ? -1 : 1);
 }
-
-const ORDERS: Readonly<Record<OverviewQuery['sort'], Order>> = {
-  attention: byAttention,
-  account: byName,
-  deadLetters: by(({ deadLetters }) => deadLetters, true),
-  growth: by(({ deadLettersChange }) => deadLettersChange?.by, true),
-  oldest: by(({ oldestEntered }) => oldestEntered, false),
-  delivered: by(({ delivered }) => delivered, false),
-  waiting: by(({ waiting }) => waiting, true),
-};
 
 function matcherOf({ q, state }: OverviewQuery): (row: OverviewRow) => boolean {
   const part = q.toLowerCase();
@@ -60,8 +37,7 @@ export function overview({ rows, alerts, agentProblems, version, now }: Overview
   const firingOf = Map.groupBy(firing, ({ labels }) => labels.account);
   const problems = [...agentProblems, ...rows.flatMap(({ problems }) => problems)].sort(byWeight);
   const known = rows.flatMap(({ row }) => row.deadLetters ?? []);
-  const order = ORDERS[query.sort];
-  const matching = rows.filter(matcherOf(query)).sort((a, b) => order(a, b) || byName(a, b));
+  const matching = rows.filter(matcherOf(query)).sort(byAttention);
   const pages = Math.max(1, Math.ceil(matching.length / query.per));
   const page = Math.min(query.page, pages);
   const states = new Set([...rows.map(({ row }) => row.state), stateOf(agentProblems, ['fresh'])]);

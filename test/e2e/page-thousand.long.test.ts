@@ -74,8 +74,6 @@ async function watchEffort(page: Page) {
 const names = (page: Page) =>
   page.locator('tbody tr').evaluateAll(rows => rows.map(row => row.getAttribute('data-key') ?? ''));
 const DEAD_LETTERS = 'td[data-label="Dead letters"] > data';
-const letters = (page: Page) =>
-  page.locator(DEAD_LETTERS).evaluateAll(all => all.map(each => Number(each.getAttribute('value'))));
 const rowsAre = (page: Page, first: string, count: number) =>
   eventually(async () => {
     const found = await names(page);
@@ -89,7 +87,7 @@ describe.skipIf(!hasChromium)('many accounts in a browser', () => {
   });
   afterAll(() => browser.close());
 
-  it('a thousand accounts are listed, searched, sorted and filtered, and keep their position while numbers change', async () => {
+  it('a thousand accounts are listed, searched and filtered, and keep their position while numbers change', async () => {
     const { clock, accounts, url } = await setScene();
     const { page, complaints } = await visit(browser, `${url}/`);
     const effort = await watchEffort(page);
@@ -119,19 +117,10 @@ describe.skipIf(!hasChromium)('many accounts in a browser', () => {
     await page.locator('select[name=state]').selectOption('critical');
     await rowsAre(page, nameOf(0), REFUSED);
     await report('filter');
-    await page.locator('select[name=state]').selectOption('any');
-    await page.getByLabel('Sort by').selectOption('deadLetters');
-    const most = Math.max(...accounts.map((_, index) => lettersOf(index)));
-    const first = accounts.findIndex((_, index) => index >= REFUSED && lettersOf(index) === most);
-    await rowsAre(page, nameOf(first), 100);
-    const sorted = await letters(page);
-    expect(sorted).toEqual(sorted.toSorted((one, other) => other - one));
-    expect(sorted[0]).toBe(most);
-    await report('sort');
     expect(complaints).toEqual([]);
 
     // A row far down on a later page keeps its position.
-    const { page: fifth, complaints: others } = await visit(browser, `${url}/?sort=account&page=5`);
+    const { page: fifth, complaints: others } = await visit(browser, `${url}/?page=5`);
     await fifth.locator('#live[data-live-state="live"]').waitFor();
     const row = fifth.locator(`tr[data-key="${nameOf(450)}"]`);
     await row.scrollIntoViewIfNeeded();

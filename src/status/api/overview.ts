@@ -14,8 +14,6 @@ import {
   wholeNumber,
 } from './parts.ts';
 
-export const SORTS = ['attention', 'account', 'deadLetters', 'growth', 'oldest', 'delivered', 'waiting'] as const;
-
 /** Query parameters of GET /api/v1/overview and of the page `/`. */
 export const OverviewQuery = z.object({
   q: z
@@ -26,9 +24,6 @@ export const OverviewQuery = z.object({
   state: oneOf(['any', ...ACCOUNT_STATES])
     .default('any')
     .describe('Only accounts in this state.'),
-  sort: oneOf(SORTS)
-    .default('attention')
-    .describe('`attention`: worst first; `account`: by name; others: largest, oldest or lowest first.'),
   page: wholeNumber(1, 100_000).default(1).describe('Number of the page, from 1.'),
   per: wholeNumber(1, 1000).default(100).describe('Accounts per page.'),
 });
@@ -73,6 +68,6 @@ export const Overview = z.object({
   matching: z.int().describe('Number of matching accounts.'),
   page: z.int(),
   pages: z.int(),
-  rows: z.array(AccountRow),
+  rows: z.array(AccountRow).describe('The worst first, then by name.'),
 });
 export type Overview = z.output<typeof Overview>;

@@ -1,5 +1,5 @@
 import type { ReloadError } from '../../http/served.ts';
-import { type AccountRow, type Overview, OverviewQuery, SORTS } from '../api/overview.ts';
+import { type AccountRow, type Overview, OverviewQuery } from '../api/overview.ts';
 import { ACCOUNT_STATES } from '../api/parts.ts';
 import { ago, change, count, grouped, plural, ratio, span } from './format.ts';
 import { Html, html } from './html.ts';
@@ -18,18 +18,6 @@ import {
   stateMark,
   verdict,
 } from './problems.ts';
-
-type Sort = OverviewQuery['sort'];
-
-const SORT_WORDS: Readonly<Record<Sort, string>> = {
-  attention: 'state, worst first',
-  account: 'name',
-  deadLetters: 'dead letters',
-  growth: 'growth',
-  oldest: 'oldest dead letter',
-  delivered: 'delivered share',
-  waiting: 'waiting',
-};
 
 const isAlarmed = ({ alerts }: Overview) => alerts.some(({ labels }) => labels.severity !== 'info');
 
@@ -80,11 +68,11 @@ ${faults.length > 0 && html`<h2>The last reload failed; the previous configurati
 ${alertLists('Firing alerts', view, context, rest(alerts.length, alertsFiring, 'alert'))}`;
 }
 
-/** Returns a link with changed query parameters, by default to the first page. Omits default values. */
-function hrefOf(query: OverviewQuery, other: Partial<OverviewQuery>): string {
+/** Returns a link to a page of the query. Omits default values. */
+function hrefOf(query: OverviewQuery, page: number): string {
   const usual: Readonly<Record<string, unknown>> = OverviewQuery.parse({});
   const parts = new URLSearchParams();
-  for (const [name, value] of Object.entries({ ...query, page: 1, ...other })) {
+  for (const [name, value] of Object.entries({ ...query, page })) {
     if (value !== usual[name]) parts.set(name, String(value));
   }
   return parts.size === 0 ? './' : `?${parts}`;
@@ -94,36 +82,24 @@ const choice = (value: string, word: string, chosen: string) =>
   html`<option value="${value}"${value === chosen ? new Html(' selected') : ''}>${word}</option>`;
 
 /** Renders the search form, which works without scripts. With scripts, the page searches while the user types. */
-function filter({ q, state, sort, per }: OverviewQuery, { byState }: Overview['accounts']): Html {
+function filter({ q, state, per }: OverviewQuery, { byState }: Overview['accounts']): Html {
   const states = ACCOUNT_STATES.map(each => choice(each, `${STATE_WORDS[each]} (${byState[each]})`, state));
   return html`<form class="filter" method="get" action="./" role="search" aria-label="Accounts" data-search data-keep>
 <label class="field long">Search <input type="search" name="q" value="${q}" maxlength="200" placeholder="part of a name or label" autocomplete="off" spellcheck="false"></label>
 <label class="field">State <select name="state" data-usual="any">${choice('any', 'any', state)}${states}</select></label>
-<label class="field">Sort by <select name="sort" data-usual="attention">${SORTS.map(each => choice(each, SORT_WORDS[each], sort))}</select></label>
 ${per === 100 ? '' : html`<input type="hidden" name="per" value="${per}">`}<button>Show</button>
 </form>
 `;
 }
 
-function tableHead(query: OverviewQuery, isSorted: boolean): Html {
-  const cell = (word: string, look: string, sort?: Sort) => {
-    const order =
-      isSorted && sort === query.sort
-        ? new Html(sort === 'account' || sort === 'delivered' ? ' aria-sort="ascending"' : ' aria-sort="descending"')
-        : '';
-    const text = sort === undefined || !isSorted ? word : html`<a href="${hrefOf(query, { sort })}">${word}</a>`;
-    return html`<th role="columnheader" scope="col" class="${look}"${order}>${text}</th>`;
-  };
-  return html`<thead role="rowgroup"><tr role="row">${[
-    cell('State', '', 'attention'),
-    cell('Account', '', 'account'),
-    cell('Dead letters', 'num', 'deadLetters'),
-    cell('Oldest', 'num', 'oldest'),
-    cell('Delivered, last hour', 'num', 'delivered'),
-    cell('Waiting', 'num', 'waiting'),
-    cell('Data as of', 'num'),
-  ]}</tr></thead>`;
-}
+const headCell = (word: string, look = '') =>
+  html`<th role="columnheader" scope="col" class="${look}">${word}</th>`;
+
+const TABLE_HEAD = html`<thead role="rowgroup"><tr role="row">${[
+  headCell('State'),
+  headCell('Account'),
+  ...['Dead letters', 'Oldest', 'Delivered, last hour', 'Waiting', 'Data as of'].map(word => headCell(word, 'num')),
+]}</tr></thead>`;
 
 function delivered(row: AccountRow): Html {
   if (row.finished === null) return ratio(row.delivered);
@@ -156,7 +132,7 @@ function accountRow(row: AccountRow, context: PageContext): Html {
 function pager({ matching, page, pages, rows }: Overview, query: OverviewQuery): Html {
   const first = (page - 1) * query.per;
   const step = (to: number, word: string, rel: string) =>
-    to >= 1 && to <= pages && html` <a rel="${rel}" href="${hrefOf(query, { page: to })}">${word}</a>`;
+    to >= 1 && to <= pages && html` <a rel="${rel}" href="${hrefOf(query, to)}">${word}</a>`;
   return html`<div class="pager"><p>${grouped(first + 1)} to ${grouped(first + rows.length)} of ${plural(matching, 'account')}</p>
 <nav aria-label="Pages of accounts">${step(page - 1, 'Previous', 'prev')}${step(page + 1, 'Next', 'next')}</nav></div>
 `;
@@ -164,11 +140,10 @@ function pager({ matching, page, pages, rows }: Overview, query: OverviewQuery):
 
 function accounts(view: Overview, query: OverviewQuery, context: PageContext): Html {
   const { rows, matching, accounts, pages } = view;
-  const several = accounts.total > 1;
   if (matching === 0 || rows.length === 0)
     return html`<p class="panel">No matching account. <a href="./">Show all</a></p>`;
-  return html`<div class="wide"><table role="table" class="cards"><caption class="hidden">Accounts, by ${SORT_WORDS[query.sort]}</caption>
-${tableHead(query, several)}
+  return html`<div class="wide"><table role="table" class="cards"><caption class="hidden">Accounts, worst first</caption>
+${TABLE_HEAD}
 <tbody role="rowgroup">
 ${rows.map(row => accountRow(row, context))}</tbody></table></div>
 ${(pages > 1 || matching < accounts.total) && pager(view, query)}`;

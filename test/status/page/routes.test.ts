@@ -105,12 +105,12 @@ describe('page routes', () => {
         return emptyViews.overview(query);
       },
     });
-    await get('/?q=pay&state=warning&sort=oldest&page=3');
-    await get('/?q=a&q=b&sort=nothing');
+    await get('/?q=pay&state=warning&page=3');
+    await get('/?q=a&q=b&state=nothing');
     await get('/?q=pay&state=bad');
-    const usual = { q: '', state: 'any', sort: 'attention', page: 1, per: 100 };
+    const usual = { q: '', state: 'any', page: 1, per: 100 };
     expect(asked).toEqual([
-      { ...usual, q: 'pay', state: 'warning', sort: 'oldest', page: 3 },
+      { ...usual, q: 'pay', state: 'warning', page: 3 },
       usual,
       { ...usual, q: 'pay' },
     ]);
