@@ -96,7 +96,6 @@ const missing = (account: string): AccountReport => ({
       retryAt: null,
     },
   ],
-  unevaluated: null,
   dataAt: null,
   deadLetters: null,
 });

@@ -181,13 +181,12 @@ export function checkInputAt(
 /** Runs an account's checks at `now` (ms since the Unix epoch). */
 export function checkedFacts(viewed: Viewed, now: number) {
   const facts = checkInputAt(viewed, now);
-  const checked = checkAccount(facts);
-  const problems = problemsOf(checked, viewed.account.name, { now, states: viewed.problemStates() });
+  const problems = problemsOf(checkAccount(facts), viewed.account.name, { now, states: viewed.problemStates() });
   const essential = collectors.filter(({ isOptional }) => !isOptional);
   const read = essential.map(({ name }) => facts.dataOf(name)).filter(({ enabled }) => enabled);
   const data = read.map(({ data }) => data);
   const times = read.flatMap(({ at }) => at ?? []);
-  return { facts, checked, problems, data, times, state: stateOf(problems, data) };
+  return { facts, problems, data, times, state: stateOf(problems, data) };
 }
 
 export function accountView(viewed: Viewed, alerts: readonly ShownAlert[], now: number): AccountView {

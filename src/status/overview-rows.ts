@@ -1,5 +1,4 @@
 import { createYielder } from '../kit/yielder.ts';
-import type { CheckKind } from '../model/check-kind.ts';
 import { DATA_STATES } from '../model/status.ts';
 import { checkedFacts, stateOf, type Viewed } from './account.ts';
 import type { AccountRow } from './api/overview.ts';
@@ -13,25 +12,16 @@ export interface OverviewRow {
   readonly row: Omit<AccountRow, 'firing'>;
   readonly up: boolean;
   readonly problems: readonly Problem[];
-  /** Kinds of checks without a result; null if the row could not be created. */
-  readonly unevaluated: readonly CheckKind[] | null;
 }
 
 function makeRow(viewed: Viewed, now: number): OverviewRow {
-  const { facts, checked, problems, data, times, state } = checkedFacts(viewed, now);
+  const { facts, problems, data, times, state } = checkedFacts(viewed, now);
   const { messages, oldestEntered } = facts.shown.dlq?.now?.selections.get('all') ?? {};
   const lastHour = lastHourOf(facts);
   const worstData = DATA_STATES[Math.max(0, ...data.map(each => DATA_STATES.indexOf(each)))] ?? 'fresh';
   return {
     up: viewed.account.status().up,
     problems,
-    unevaluated: [
-      ...new Set(
-        checked.flatMap(({ check, findings, unknown }) =>
-          unknown.length > 0 && findings.length === 0 ? [check.kind] : [],
-        ),
-      ),
-    ],
     row: {
       account: viewed.account.name,
       state,
@@ -63,7 +53,6 @@ function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number
   return {
     up: false,
     problems: [problem],
-    unevaluated: null,
     row: {
       account: name,
       state: stateOf([problem], []),

@@ -48,7 +48,6 @@ function accountReport(row: OverviewRow, status: AccountStatus | undefined): Acc
     problems: [...row.problems],
     problemsTotal,
     unknown,
-    unevaluated: row.unevaluated && [...row.unevaluated],
     dataAt,
     deadLetters,
   };

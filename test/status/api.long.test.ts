@@ -285,7 +285,6 @@ const STALE_ACCOUNT: AccountReport = {
   unknown: [
     { collector: 'dlq', data: 'stale', dataAt: '2026-01-01T00:00:00.000Z', failure: 'status 503', retryAt: null },
   ],
-  unevaluated: null,
   dataAt: '2026-01-01T00:00:00.000Z',
   deadLetters: 1,
 };

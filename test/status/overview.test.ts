@@ -25,7 +25,6 @@ function row(account: string, more: Partial<OverviewRow['row']> = {}, problems: 
   return {
     up: true,
     problems,
-    unevaluated: [],
     row: {
       account,
       state: 'ok',

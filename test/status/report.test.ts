@@ -55,7 +55,7 @@ function report({
 } = {}) {
   const shown = { ...row('a'), data, problems: problems.length };
   return reportOf({
-    rows: [{ up: true, problems, unevaluated: ['dlq_growing'], row: shown }],
+    rows: [{ up: true, problems, row: shown }],
     statuses: status ? [status] : [],
     agentProblems,
     version: '1.2.3',
@@ -68,7 +68,7 @@ describe('report', () => {
   it('an account without problems and with current, complete data is healthy', () => {
     expect(report()).toMatchObject({
       verdict: 'healthy',
-      accounts: [{ account: 'a', verdict: 'healthy', unknown: [], unevaluated: ['dlq_growing'] }],
+      accounts: [{ account: 'a', verdict: 'healthy', unknown: [] }],
     });
   });
 

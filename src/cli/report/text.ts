@@ -1,7 +1,5 @@
 import { collectorTitle } from '../../collectors/index.ts';
-import { grouped, plural, printable, someOf } from '../../kit/text.ts';
-import { type CheckKind, kindWords } from '../../model/check-kind.ts';
-import { ACCOUNT_CHECKS } from '../../rules/checks/run.ts';
+import { grouped, plural, printable } from '../../kit/text.ts';
 import { durationText } from '../../rules/checks/words.ts';
 import type { AccountReport, Report } from '../../status/api/report.ts';
 
@@ -71,23 +69,6 @@ function sizeText({ deadLetters, dataAt }: AccountReport, now: string): string[]
 
 const sinceText = ({ since }: Problem, now: string) => (since === null ? '' : `, since ${timeText(since, now)}`);
 
-const COLLECTORS = new Map(ACCOUNT_CHECKS.map(({ kind, collector }) => [kind, collector]));
-/** Checks that repeat the information in `unknown`. */
-const OF_READING: ReadonlySet<string> = new Set<CheckKind>([
-  'token_rejected',
-  'service_unavailable',
-  'data_withdrawn',
-  'data_stale',
-]);
-
-/** Describes checks without a result, unless their data is already reported as unknown. */
-function unevaluatedText({ unevaluated, unknown }: AccountReport): string[] {
-  const isReported = (kind: CheckKind) =>
-    unknown.some(({ collector }) => collector === null || OF_READING.has(kind) || collector === COLLECTORS.get(kind));
-  const words = (unevaluated ?? []).filter(kind => !isReported(kind)).map(kindWords);
-  return words.length > 0 ? [`no result without more data or history: ${someOf(words)}`] : [];
-}
-
 /** Returns the URL of a problem's runbook, or its name if the agent has no `server.externalUrl`. */
 function runbookOf({ runbook }: Problem, { externalUrl }: Report): string | undefined {
   if (runbook === null) return undefined;
@@ -111,7 +92,6 @@ export function textReport(report: Report): string {
     ...sizeText(account, now).map(item),
     ...account.problems.flatMap(problem),
     ...account.unknown.map(each => item(`unknown: ${unknownText(each, now)}`)),
-    ...unevaluatedText(account).map(item),
   ];
   const ofAgent =
     agent.problems.length === 0 ? [] : ['', `agent: ${agent.verdict}`, ...agent.problems.flatMap(problem)];
@@ -146,7 +126,6 @@ export function markdownReport(report: Report): string {
     ...sizeText(account, now).map(text => `- ${escaped(text)}`),
     ...account.problems.map(problem),
     ...account.unknown.map(each => `- **unknown**: ${escaped(unknownText(each, now))}`),
-    ...unevaluatedText(account).map(text => `- ${text}`),
   ];
   const ofAgent =
     agent.problems.length === 0 ? [] : ['', `### Agent: ${agent.verdict}`, '', ...agent.problems.map(problem)];

@@ -1,5 +1,4 @@
 import { z } from 'zod';
-import { CHECK_KINDS } from '../../model/check-kind.ts';
 import { DataState, Maybe, Num, Problem, Time } from './parts.ts';
 
 /** Worst first. */
@@ -29,9 +28,6 @@ export const AccountReport = z.object({
       }),
     )
     .describe('Data that is not current and complete.'),
-  unevaluated: Maybe(z.array(z.enum(CHECK_KINDS))).describe(
-    'Checks without a result, because their data or the history for their windows is missing. Null if the holder does not report them.',
-  ),
   dataAt: Maybe(Time).describe('Start of the oldest last complete read.'),
   deadLetters: Maybe(Num),
 });

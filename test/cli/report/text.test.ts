@@ -25,7 +25,6 @@ const REPORT: Report = {
       ],
       problemsTotal: 3,
       unknown: [],
-      unevaluated: ['retries_high'],
       dataAt: '2026-01-01T11:59:50.000Z',
       deadLetters: 881,
     },
@@ -43,7 +42,6 @@ const REPORT: Report = {
           retryAt: '2026-01-01T12:00:12.000Z',
         },
       ],
-      unevaluated: ['data_stale', 'messages_late', 'dlq_growing'],
       dataAt: null,
       deadLetters: null,
     },
@@ -63,12 +61,10 @@ describe('a report as text', () => {
           3 min; largest kind in the queue: status 489 from
           app.example.com/api/onboarding (86 of 881).
           https://dw.example.com/runbooks/DeliveryDlqGrowing
-        no result without more data or history: many retries
 
       staging: unknown
         unknown: Events are stale, last complete read 2026-01-01T11:00:00Z (1 h ago):
           GET /v2/events: status 503; retried in 12 s
-        no result without more data or history: dead letters growing
       "
     `);
     expect(Math.max(...text.split('\n').map(line => line.length))).toBeLessThanOrEqual(80);
@@ -102,12 +98,10 @@ describe('a report as Markdown', () => {
 
       - 881 dead letters; shown data from 2026-01-01T11:59:50Z (10 s ago) or later
       - **critical**, since 2026-01-01T11:55:00Z (5 min ago): 179 dead letters entered in 3 min; largest kind in the queue: status 489 from app.example.com/api/onboarding (86 of 881). ([runbook](https://dw.example.com/runbooks/DeliveryDlqGrowing))
-      - no result without more data or history: many retries
 
       ### staging: unknown
 
       - **unknown**: Events are stale, last complete read 2026-01-01T11:00:00Z (1 h ago): GET /v2/events: status 503; retried in 12 s
-      - no result without more data or history: dead letters growing
       "
     `);
   });
