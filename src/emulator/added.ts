@@ -1,5 +1,5 @@
 import { FailureCallback, type WireCallbackState } from './failure-callback.ts';
-import { deadLetter, type EmulatedMessage, type FailedMessage, type Fields, type LoggedEvent } from './message.ts';
+import type { EmulatedMessage, FailedMessage, Fields, LoggedEvent } from './message.ts';
 
 type MessageSeed = Partial<Omit<EmulatedMessage, 'fields'>> & Partial<Fields>;
 
@@ -98,5 +98,5 @@ export function failedRunFrom(
     callback,
   };
   const fields = callback ? { ...message.fields, failureCallback: callback.url } : message.fields;
-  return deadLetter({ ...message, fields }, responseStatus, { run, responseBody });
+  return { message: { ...message, fields }, responseStatus, responseBody, run };
 }

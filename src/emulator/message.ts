@@ -1,5 +1,4 @@
 import type { FailedRun } from './failure-callback.ts';
-import { messageId } from './random.ts';
 import type { Position } from './timeline.ts';
 
 export const LOG_STATES = [
@@ -62,39 +61,11 @@ export interface LoggedEvent {
 
 /** A failed message. Its position in the timeline contains the time of the failure. */
 export interface FailedMessage {
-  readonly fields: Fields;
-  readonly callerIP: string;
+  readonly message: EmulatedMessage;
   /** Status of the last attempt; 0 without a response. */
   readonly responseStatus: number;
   readonly responseBody?: string | undefined;
   readonly run?: FailedRun | undefined;
-  messageAt(place: Position): EmulatedMessage;
-}
-
-export function deadLetter(
-  message: EmulatedMessage,
-  responseStatus: number,
-  { run, responseBody }: Pick<FailedMessage, 'run' | 'responseBody'> = {},
-): FailedMessage {
-  const { fields, callerIP } = message;
-  return { fields, callerIP, responseStatus, responseBody, run, messageAt: () => message };
-}
-
-/** Creates a dead letter that many positions share, to save memory. `lifetimeMs`: time from creation to failure. */
-export function sharedDeadLetter(
-  { fields, callerIP, responseStatus }: Pick<FailedMessage, 'fields' | 'callerIP' | 'responseStatus'>,
-  seed: number,
-  lifetimeMs: number,
-): FailedMessage {
-  return {
-    fields,
-    callerIP,
-    responseStatus,
-    messageAt({ time, seq }) {
-      const createdAt = time - lifetimeMs;
-      return { fields, callerIP, createdAt, notBefore: createdAt, messageId: messageId(seed, 'p', seq) };
-    },
-  };
 }
 
 /** Returns an entry's id: its time of entry (ms), and a number unique in that millisecond. */

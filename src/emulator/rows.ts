@@ -31,8 +31,7 @@ export function dlqRow(
   place: Position,
   callbackState: Dialect['callbackState'] = 'failureCallbackInfo',
 ) {
-  const message = entry.messageAt(place);
-  const { responseStatus, responseBody = responseOf(responseStatus), run } = entry;
+  const { message, responseStatus, responseBody = responseOf(responseStatus), run } = entry;
   return {
     dlqId: dlqIdOf(place),
     messageId: message.messageId,

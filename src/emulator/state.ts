@@ -4,7 +4,7 @@ import type { Dialect } from './dialect.ts';
 import type { CountRange, EventLog, LogView, StateCounts } from './event-log.ts';
 import { type FailureCallback, WIRE_CALLBACK_STATES, type WireCallbackState } from './failure-callback.ts';
 import type { FlowControl, KeyDetail } from './flow-control.ts';
-import { deadLetter, dlqIdOf, type FailedMessage, positionOf } from './message.ts';
+import { dlqIdOf, type FailedMessage, positionOf } from './message.ts';
 import { messageId } from './random.ts';
 import { type DlqRow, dlqRow, type EventRow, eventRow } from './rows.ts';
 import type { EmulatedRun } from './runs.ts';
@@ -124,7 +124,7 @@ export class EmulatorState {
     ...row
   }: DlqSeed = {}): string {
     const message = messageFrom(row, this.#nextId(), enteredAt);
-    return dlqIdOf(this.current().dlq.add(enteredAt, deadLetter(message, responseStatus, { responseBody })));
+    return dlqIdOf(this.current().dlq.add(enteredAt, { message, responseStatus, responseBody }));
   }
 
   /**
@@ -211,7 +211,7 @@ export class EmulatorState {
   /** Removes a dead letter, publishes its message again and returns the new id. */
   republish([entry, position]: Place): string {
     this.removeDlqEntry(dlqIdOf(position));
-    return this.#world.workload.publish(entry.fields);
+    return this.#world.workload.publish(entry.message.fields);
   }
 
   /** Returns `refused` if the callback is not in progress, `unknown` if the dead letter does not exist. */

@@ -1,7 +1,7 @@
 import { Agenda } from './agenda.ts';
 import { CALLERS, type Workflow, workflows } from './destinations.ts';
 import { FailureCallback } from './failure-callback.ts';
-import { deadLetter, type FailedMessage } from './message.ts';
+import type { FailedMessage } from './message.ts';
 import { createRandom, messageId, type Random } from './random.ts';
 import { type Position, RowTimeline } from './timeline.ts';
 import { retryDelay } from './workload.ts';
@@ -103,7 +103,7 @@ export class Workflows {
       callerIP: random.pick(CALLERS),
     };
     const run = { workflowRunId: `wfr_${id.slice(4)}`, workflowUrl: fields.url, workflowCreatedAt, callback };
-    const position = this.entries.add(now, deadLetter(message, random.pick(workflow.statuses), { run }));
+    const position = this.entries.add(now, { message, responseStatus: random.pick(workflow.statuses), run });
     if (callback) {
       const isStuck = random.chance(stuck(now));
       this.#courses.set(callback, { random, workflow, stuckAt: isStuck ? random.between(0, 1) : undefined });

@@ -7,14 +7,7 @@ import {
   destinations as usual,
 } from './destinations.ts';
 import { createFlowLimits, type FlowControl } from './flow-control.ts';
-import {
-  deadLetter,
-  type EmulatedMessage,
-  type FailedMessage,
-  type Fields,
-  type LoggedEvent,
-  type LogState,
-} from './message.ts';
+import type { EmulatedMessage, FailedMessage, Fields, LoggedEvent, LogState } from './message.ts';
 import { createRandom, messageId, type Random } from './random.ts';
 import type { Scenario } from './scenarios.ts';
 import { createSchedulePlan, type EmulatedSchedules } from './schedules.ts';
@@ -94,7 +87,7 @@ export function createWorkload(parts: WorkloadParts) {
     dlq.compact();
     for (let left = Math.min(MAX_VISITED, Math.ceil(dlq.size * VISITED_SHARE)); left > 0; left--) {
       const entry = dlq.at(random.fraction());
-      const destination = entry && destinationOf.get(entry.value.fields);
+      const destination = entry && destinationOf.get(entry.value.message.fields);
       if (!destination || (destination.neglected && !scenario.isTidy)) continue;
       dlq.remove(entry);
       if (random.chance(0.5)) publish(republished.get(destination) ?? destination, random.chance(0.1));
@@ -207,7 +200,7 @@ function createDelivery(
     if (retried >= message.fields.maxRetries || responseStatus === 489) {
       record(message, 'error', { responseStatus, error });
       record(message, 'failed', { responseStatus, error });
-      dlq.add(agenda.now, deadLetter(message, responseStatus));
+      dlq.add(agenda.now, { message, responseStatus });
       return;
     }
     const nextDeliveryTime = agenda.now + (destination.retryMs ?? retryDelay(retried + 1));

@@ -2,8 +2,8 @@ import type { EmulatedClock } from './clock.ts';
 import { CALLERS, type Destination, destinations } from './destinations.ts';
 import { type Dialect, dialectWith } from './dialect.ts';
 import { createLogView, EventLog } from './event-log.ts';
-import { type FailedMessage, sharedDeadLetter } from './message.ts';
-import { createRandom } from './random.ts';
+import type { FailedMessage } from './message.ts';
+import { createRandom, messageId } from './random.ts';
 import { runsBetween } from './runs.ts';
 import { scenarioNamed } from './scenarios.ts';
 import { RowTimeline } from './timeline.ts';
@@ -107,14 +107,16 @@ function fillPast(dlq: RowTimeline<FailedMessage>, seed: number, entries: number
     destinations
       .filter(each => (each.neglected ?? false) === neglected && each.doomed > 0)
       .flatMap(({ fields, statuses }) => statuses.map(responseStatus => ({ fields, responseStatus })))
-      .flatMap(each =>
-        CALLERS.map(callerIP => sharedDeadLetter({ ...each, callerIP }, seed, random.between(5000, 2_000_000))),
-      );
+      .flatMap(each => CALLERS.map(callerIP => ({ ...each, callerIP, lifetimeMs: random.between(5000, 2_000_000) })));
   const recent = templates(false);
   const old = templates(true);
   for (let index = 0; index < entries; index++) {
     // Ages decrease cubically with the index, so that rows are in time order.
     const age = (to - from) * (1 - (index + random.fraction()) / entries) ** 3;
-    dlq.add(Math.min(to - 1, Math.floor(to - age)), random.pick(age > NEGLECTED_AFTER_MS ? old : recent));
+    const time = Math.min(to - 1, Math.floor(to - age));
+    const { responseStatus, lifetimeMs, ...template } = random.pick(age > NEGLECTED_AFTER_MS ? old : recent);
+    const createdAt = time - lifetimeMs;
+    const message = { ...template, createdAt, notBefore: createdAt, messageId: messageId(seed, 'p', index) };
+    dlq.add(time, { message, responseStatus });
   }
 }

@@ -14,16 +14,16 @@ const callbackStateOf = (entry: FailedMessage) => entry.run?.callback?.state;
 
 /** The filters after `label` are undocumented, but official clients send them. */
 const FILTERS: Filters<FailedMessage> = {
-  messageId: (entry, time, seq) => entry.messageAt({ time, seq }).messageId,
-  url: entry => entry.fields.url,
-  topicName: entry => entry.fields.topicName,
-  scheduleId: entry => entry.fields.scheduleId,
-  queueName: entry => entry.fields.queueName,
-  api: entry => entry.fields.api,
+  messageId: ({ message }) => message.messageId,
+  url: ({ message }) => message.fields.url,
+  topicName: ({ message }) => message.fields.topicName,
+  scheduleId: ({ message }) => message.fields.scheduleId,
+  queueName: ({ message }) => message.fields.queueName,
+  api: ({ message }) => message.fields.api,
   responseStatus: entry => String(entry.responseStatus),
-  callerIp: entry => entry.callerIP,
-  label: entry => entry.fields.labels,
-  flowControlKey: entry => entry.fields.flowControlKey,
+  callerIp: ({ message }) => message.callerIP,
+  label: ({ message }) => message.fields.labels,
+  flowControlKey: ({ message }) => message.fields.flowControlKey,
   dlqIds: (_, time, seq) => dlqIdOf({ time, seq }),
   workflowRunId: entry => entry.run?.workflowRunId,
   workflowUrl: entry => entry.run?.workflowUrl,
@@ -81,7 +81,7 @@ export const deleteEntries =
 
 export const retryEntries: Handler = (state, request, response) => {
   const { rows, cursor = '' } = deadLettersOf(state, request, 'messages');
-  const responses = rows.map(row => ({ messageId: state.republish([row.value, row]), url: row.value.fields.url }));
+  const responses = rows.map(row => ({ messageId: state.republish([row.value, row]), url: row.value.message.fields.url }));
   response.status(201).json({ cursor, responses });
 };
 

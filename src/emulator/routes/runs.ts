@@ -9,9 +9,9 @@ import type { Handler } from './endpoint.ts';
 const PAGE = 10;
 
 /** Returns the row of a failed run, the only place with the time of the next callback attempt. */
-function failedRow({ run, fields, responseStatus }: FailedMessage, position: Position, isShown: boolean) {
+function failedRow({ run, message, responseStatus }: FailedMessage, position: Position, isShown: boolean) {
   const { callback, workflowRunId = '', workflowUrl = '', workflowCreatedAt = 0 } = run ?? {};
-  const { labels, flowControlKey, header } = fields;
+  const { labels, flowControlKey, header } = message.fields;
   const dlqId = dlqIdOf(position);
   return {
     ...{ workflowRunId, workflowUrl, workflowState: 'RUN_FAILED', workflowRunCreatedAt: workflowCreatedAt },
