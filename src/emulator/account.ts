@@ -1,12 +1,11 @@
 import type { RequestListener } from 'node:http';
-import express, { type ErrorRequestHandler, type Request } from 'express';
+import express, { type ErrorRequestHandler, type Request, type RequestHandler } from 'express';
 import type { Clock } from '../kit/clock.ts';
 import type { EmulatedCredentials } from './credentials.ts';
 import { type Dialect, dialectWith } from './dialect.ts';
 import { createFaults, type FaultSeed, type Faults } from './faults.ts';
 import { access } from './routes/access.ts';
 import { recordCancels } from './routes/callback.ts';
-import { showState } from './routes/control.ts';
 import { createRouting } from './routes/endpoint.ts';
 import { createEndpoints } from './routes/endpoints.ts';
 import { injectFaults } from './routes/inject-faults.ts';
@@ -103,6 +102,28 @@ function build(parts: AccountParts, start: number) {
   app.use(answerError);
   return { state, faults, answer: app };
 }
+
+/** Creates a handler that shows the state, which is counted independently of the emulated API. Needs no token. */
+const showState =
+  (state: EmulatorState, credentials: EmulatedCredentials, scenario: string): RequestHandler =>
+  (_request, response) => {
+    const { now, dlq, workflows } = state.current();
+    const byResponseStatus: Record<string, number> = {};
+    for (const timeline of [dlq, workflows])
+      timeline.forEach(({ responseStatus }) => {
+        byResponseStatus[responseStatus] = (byResponseStatus[responseStatus] ?? 0) + 1;
+      });
+    response.json({
+      now,
+      scenario,
+      calls: state.calls(),
+      dlq: { total: dlq.size + workflows.size, ofWorkflows: workflows.size, byResponseStatus },
+      callbacks: { byState: state.countCallbacks(), cancelCalls: state.tally.cancelCalls },
+      events: { byState: state.countEvents(), listedUntil: state.logView.until(now) },
+      waitlists: Object.fromEntries(state.waitlists()),
+      tokenResets: credentials.resets,
+    });
+  };
 
 function decode(text: string): string | undefined {
   try {

@@ -9,9 +9,34 @@ import { messageId } from './random.ts';
 import { type DlqRow, dlqRow, type EventRow, eventRow } from './rows.ts';
 import type { EmulatedRun } from './runs.ts';
 import type { EmulatedSchedules } from './schedules.ts';
-import { type CancelResult, Tally } from './tally.ts';
 import type { Position, RowTimeline } from './timeline.ts';
 import { createWorld, type World, type WorldOptions } from './world.ts';
+
+export type CancelResult = 'done' | 'refused' | 'unknown';
+
+export interface CancelCall {
+  /** In emulated ms since the Unix epoch. */
+  readonly at: number;
+  readonly dlqId: string;
+  /** Undefined if the request failed before it took effect. */
+  verdict?: CancelResult;
+}
+
+class Tally {
+  /** Number of requests by endpoint: for example `GET /v2/dlq`, or `other`. */
+  readonly calls = new Map<string, number>();
+  readonly cancelCalls: CancelCall[] = [];
+
+  countCall(endpoint: string): void {
+    this.calls.set(endpoint, (this.calls.get(endpoint) ?? 0) + 1);
+  }
+
+  recordCancel(at: number, dlqId: string): CancelCall {
+    const call: CancelCall = { at, dlqId };
+    this.cancelCalls.push(call);
+    return call;
+  }
+}
 
 /** Details of a key that only `setWaitlist` has added. */
 const SET_KEY = { running: 0, paused: false, started: 0, periodStart: 0 };

@@ -1,7 +1,6 @@
 import type { Request, RequestHandler, Response } from 'express';
 import { dlqIdOf } from '../message.ts';
-import type { EmulatorState } from '../state.ts';
-import type { CancelCall, CancelResult } from '../tally.ts';
+import type { CancelCall, CancelResult, EmulatorState } from '../state.ts';
 import type { Handler } from './endpoint.ts';
 
 /** Error messages from the public documentation. The service's actual texts are unknown. */
