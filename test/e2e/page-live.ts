@@ -61,8 +61,8 @@ export function livePages(browser: () => Browser): void {
     await page.getByRole('link', { name: 'b', exact: true }).focus();
     await page.evaluate("document.querySelector('tr[data-key=a]').isTheSame = true");
     state.hasProblem = true;
-    await showsAfter(page, '1 problem in 1 account, 1 critical');
-    expect(await page.title()).toBe('1 problem in 1 account, 1 critical · delivery-watch');
+    await showsAfter(page, '1 problem, 1 critical');
+    expect(await page.title()).toBe('1 problem, 1 critical · delivery-watch');
     expect(await page.locator('tbody tr').evaluateAll(rows => rows.map(each => each.getAttribute('data-key')))).toEqual(
       ['c', 'a', 'b'],
     );
@@ -90,7 +90,7 @@ export function livePages(browser: () => Browser): void {
     await page.clock.runFor(60_000);
     state.hasProblem = true;
     await show(page, true);
-    await page.getByText('1 problem in 1 account, 1 critical').waitFor();
+    await page.getByText('1 problem, 1 critical').waitFor();
     expect(state.queries).toHaveLength(length + 1);
     await server.close();
     await showsAfter(page, /connection lost, data as of \d\d:\d\d:\d\d UTC/);

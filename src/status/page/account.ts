@@ -11,7 +11,6 @@ import {
   alertsLink,
   databaseNote,
   named,
-  newestOf,
   problemList,
   STATE_WORDS,
   verdict,
@@ -28,13 +27,13 @@ const PLACES = {
   calls: 'Calls',
 } as const;
 
-function head({ account, state, problems, alerts, up }: AccountView, { now }: PageContext): Html {
+function head({ account, state, problems, alerts, up }: AccountView): Html {
   const firing = alerts.filter(alert => alert.state === 'firing').length;
   const calm = firing > 0 ? html`${alertsLink(firing)}.` : 'No problems.';
   const quiet = state === 'unknown' ? 'Nothing has been read yet.' : up ? calm : 'The last read failed.';
   return verdict(
     state,
-    html`${named(account)}: ${STATE_WORDS[state]}${newestOf(problems, now)}`,
+    html`${named(account)}: ${STATE_WORDS[state]}`,
     problems.length > 0 ? html`${plural(problems.length, 'problem')} · ${alertsLink(firing)}` : quiet,
   );
 }
@@ -48,7 +47,7 @@ export function accountPage(view: AccountView, context: PageContext): Html {
   const { problems, account } = view;
   const links = Object.entries(PLACES).map(([id, word]) => html`<a href="#${id}">${word}</a> `);
   const body = html`<section id="state" data-live aria-label="State">
-${head(view, context)}${about(view)}${databaseNote(context)}
+${head(view)}${about(view)}${databaseNote(context)}
 ${problems.length > 0 && html`<h2>${problems[0]?.severity === 'info' ? 'Worth knowing' : 'Problems'}</h2>\n${problemList(problems, context, false)}`}
 ${alertLists('Alerts', view, context)}
 </section>

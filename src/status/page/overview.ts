@@ -12,7 +12,6 @@ import {
   errorList,
   kindTag,
   named,
-  newestOf,
   problemList,
   STATE_WORDS,
   stateMark,
@@ -27,33 +26,27 @@ const downOf = ({ accounts: { total, up } }: Overview) => total - up;
 export function verdictOf(view: Overview): string {
   const { state, problems, problemsTotal, alertsFiring, accounts } = view;
   const { total, byState } = accounts;
-  if (state === 'ok') {
-    if (isAlarmed(view)) return `${plural(alertsFiring, 'alert')} firing`;
-    const down = downOf(view);
-    return down > 0 ? `${plural(down, 'account')} not up` : 'All right';
-  }
   if (state === 'unknown') {
     return byState.unknown === total ? 'No data yet' : `No data yet from ${plural(byState.unknown, 'account')}`;
   }
-  if (problemsTotal === 0) return alertsFiring === 0 ? STATE_WORDS[state] : `${plural(alertsFiring, 'alert')} firing`;
-  const isWhole = problems.length === problemsTotal;
-  const named = new Set(problems.flatMap(({ account }) => account ?? []));
-  const places = isWhole ? named.size : byState.critical + byState.warning;
+  if (state === 'ok' && !isAlarmed(view)) {
+    const down = downOf(view);
+    return down > 0 ? `${plural(down, 'account')} not up` : 'All right';
+  }
+  if (state === 'ok' || problemsTotal === 0) return `${plural(alertsFiring, 'alert')} firing`;
   const critical = problems.filter(({ severity }) => severity === 'critical').length;
-  const most = !isWhole && critical === problems.length ? 'at least ' : '';
-  const agent = isWhole && problems.some(({ account }) => account === null) ? ' and the agent' : '';
-  const where = total === 1 || places === 0 ? '' : ` in ${plural(places, 'account')}${agent}`;
-  return `${plural(problemsTotal, 'problem')}${where}${critical > 0 ? `, ${most}${critical} critical` : ''}`;
+  const most = problems.length < problemsTotal && critical === problems.length ? 'at least ' : '';
+  return `${plural(problemsTotal, 'problem')}${critical > 0 ? `, ${most}${critical} critical` : ''}`;
 }
 
 const things = (number: number | null, one: string) => html`${count(number)} ${number === 1 ? one : `${one}s`}`;
 
-function head(view: Overview, { now }: PageContext): Html {
+function head(view: Overview): Html {
   const { accounts, deadLetters, alertsFiring } = view;
   const state = view.state === 'ok' && (isAlarmed(view) || downOf(view) > 0) ? 'warning' : view.state;
   return verdict(
     state,
-    html`${verdictOf(view)}${newestOf(view.problems, now)}`,
+    html`${verdictOf(view)}`,
     html`${count(accounts.up)} of ${things(accounts.total, 'account')} up · ${things(deadLetters, 'dead letter')} · ${alertsLink(alertsFiring)}`,
   );
 }
@@ -157,7 +150,7 @@ export function overviewPage(
 ): Html {
   const several = view.accounts.total > 1;
   const body = html`<section id="state" data-live aria-label="State">
-${head(view, context)}${troubles(view, context, faults)}
+${head(view)}${troubles(view, context, faults)}
 </section>
 <h2 id="accounts-head">${several ? 'Accounts' : 'Account'}</h2>
 ${several && filter(query, view.accounts)}<section id="accounts" data-live aria-labelledby="accounts-head">

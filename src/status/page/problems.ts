@@ -3,7 +3,7 @@ import { CHECK_SEVERITIES, kindWords } from '../../model/check-kind.ts';
 import { BUILTIN_ALERTS } from '../../rules/checks/alerts.ts';
 import { isSaneId } from '../../upstream/api.ts';
 import type { AlertView, DataState, Problem, State } from '../api/parts.ts';
-import { ago, at, plural, utc } from './format.ts';
+import { ago, plural, utc } from './format.ts';
 import { Html, html } from './html.ts';
 import { accountPath, entriesPath, type PageContext, runbookPath } from './layout.ts';
 
@@ -41,17 +41,6 @@ export const accountLink = (account: string, { root }: PageContext) =>
 /** Renders a message id, as a link if its page can request the message. */
 export const messageLink = (account: string, id: string, { root }: Pick<PageContext, 'root'>) =>
   isSaneId(id) ? html`<a href="${root + accountPath(account)}/messages/${id}">${named(id)}</a>` : named(id);
-
-/** Renders the start of the newest problem above severity `info`: an old problem must not hide a new one. */
-export function newestOf(problems: readonly Problem[], now: number): Html {
-  const known = problems.flatMap(({ kind, severity, since }) =>
-    severity === 'info' || since === null ? [] : [{ kind, since }],
-  );
-  const [newest] = known.sort((one, other) => Date.parse(other.since) - Date.parse(one.since));
-  if (newest === undefined) return html``;
-  const what = problems.length > 1 && `newest: ${kindWords(newest.kind)} `;
-  return html` <span class="since">— ${what}since ${at(newest.since, now)}</span>`;
-}
 
 export const verdict = (look: string, sentence: Html, more: Html | string): Html =>
   html`<div class="verdict ${look}">

@@ -22,12 +22,12 @@ describe('verdict', () => {
     severities.map(severity => ({ state: 'firing', labels: { alertname: 'A', severity }, annotations: {}, value: 1 }));
   it.each<[string, Overview]>([
     ['All right', overview([row('a'), row('b')])],
-    ['2 problems in 2 accounts, 1 critical', overview(two)],
-    ['1 problem in 1 account, 1 critical', overview(two.slice(0, 1).concat(row('c')))],
+    ['2 problems, 1 critical', overview(two)],
+    ['1 problem, 1 critical', overview(two.slice(0, 1).concat(row('c')))],
     ['1 problem, 1 critical', overview(two.slice(0, 1))],
     ['1 problem', overview([row('a', { state: 'warning', worst: { ...warning, account: null } })])],
     [
-      '2,500 problems in 2 accounts, at least 1 critical',
+      '2,500 problems, at least 1 critical',
       overview(two.slice(0, 1), {
         problemsTotal: 2500,
         accounts: { total: 3, up: 1, byState: { critical: 1, warning: 1, unknown: 0, ok: 1 } },
@@ -54,16 +54,6 @@ describe('verdict', () => {
     const text = read(page(overview([row('a', { worst })])));
     expect(text).toMatch(/All right .* Worth knowing/);
     expect(text).not.toContain('Problems');
-  });
-
-  it('the first line of the overview page names the newest problem with a severity above info, and its start', () => {
-    expect(read(page(TROUBLED))).toContain(
-      '6 problems in 6 accounts, 2 critical — newest: service down since 10:10 UTC',
-    );
-    const [first] = TROUBLED.problems;
-    const one = overview([row('a', { state: 'critical', worst: first ?? null })]);
-    expect(read(page(one))).toMatch(/1 problem, 1 critical — since \d\d:\d\d UTC/);
-    expect(read(page(overview([row('a')])))).not.toContain('since');
   });
 });
 
