@@ -14,7 +14,7 @@ const GROUPS: Readonly<Record<string, Readonly<Record<string, () => Promise<Comm
   },
   'Configure:': {
     'check-config': async () => (await import('./check-config.ts')).checkConfigCommand(),
-    doctor: async () => (await import('./doctor.ts')).doctorCommand(),
+    doctor: async () => (await import('./doctor/doctor.ts')).doctorCommand(),
     plan: async () => (await import('./plan.ts')).planCommand(),
     snapshot: async () => (await import('./snapshot.ts')).snapshotCommand(),
   },

@@ -1,9 +1,9 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { withDeadline } from '../kit/clock.ts';
-import type { Authenticate, Authenticated } from './authentication.ts';
 import type { Bounds, LogBound } from './bounds.ts';
-import type { Admission } from './client-certs.ts';
+import { type Admission, clientName } from './client-certs.ts';
 import { hostOf, type WebConfig } from './options.ts';
+import type { Credentials, PasswordResult, Passwords } from './passwords.ts';
 import { FOREIGN_KEY, isPeerRequest, type PeerKey, SIGNATURE } from './peer.ts';
 import { type ResponseLimiter, whenOver } from './response-limiter.ts';
 import { hasBody } from './routes/methods.ts';
@@ -28,6 +28,52 @@ export function signIfPeer(request: IncomingMessage, response: ServerResponse, k
     return end(body, ...args);
   }) as ServerResponse['end'];
   return true;
+}
+
+/** The authenticated caller (a user, or the name in a verified certificate), or a refusal. */
+type Authenticated =
+  | { readonly isRefused: false; readonly caller: string | undefined }
+  | { readonly isRefused: true; readonly status: number; readonly text: string; readonly headers: Headers };
+
+type Headers = Readonly<Record<string, string>>;
+
+type Authenticate = (request: IncomingMessage, web: WebConfig) => Authenticated | Promise<Authenticated>;
+
+const refusal = (status: number, text: string, headers: Headers = {}): Authenticated => ({
+  isRefused: true,
+  status,
+  text,
+  headers,
+});
+
+const UNAUTHORIZED = refusal(401, 'unauthorized', {
+  'WWW-Authenticate': 'Basic realm="delivery-watch", charset="UTF-8"',
+});
+
+const REFUSALS: Readonly<Record<Exclude<PasswordResult, 'right'>, Authenticated>> = {
+  wrong: UNAUTHORIZED,
+  crowded: refusal(429, 'too many passwords of this client are being checked', { 'Retry-After': '1' }),
+  full: refusal(503, 'too many passwords are being checked', { 'Retry-After': '1' }),
+};
+
+/** Returns the credentials of an Authorization header; undefined if it contains no Basic credentials. */
+function credentialsOf(header: string | undefined): Credentials | undefined {
+  const [, encoded] = /^basic +([\w+/=-]+)$/i.exec(header ?? '') ?? [];
+  const text = Buffer.from(encoded ?? '', 'base64').toString();
+  const colon = text.indexOf(':');
+  return colon < 0 ? undefined : { user: text.slice(0, colon), password: text.slice(colon + 1) };
+}
+
+export function createAuthentication(passwords: Passwords): Authenticate {
+  return ({ headers, socket }, { users }) => {
+    if (users.size === 0) return { isRefused: false, caller: clientName(socket) };
+    const given = credentialsOf(headers.authorization);
+    if (!given) return UNAUTHORIZED;
+    const toOutcome = (verdict: PasswordResult): Authenticated =>
+      verdict === 'right' ? { isRefused: false, caller: given.user } : REFUSALS[verdict];
+    const verdict = passwords.check(users, given, socket.remoteAddress ?? '');
+    return typeof verdict === 'string' ? toOutcome(verdict) : verdict.then(toOutcome);
+  };
 }
 
 export interface GateOptions {

@@ -3,10 +3,9 @@ import express, { type NextFunction, type Request, type Response, type Router } 
 import { systemClock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { createAccess, type ReadWebConfig } from './access.ts';
-import { createAuthentication } from './authentication.ts';
 import { BOUNDS, type Bounds, createBoundLog } from './bounds.ts';
 import { createAdmission } from './client-certs.ts';
-import { createGate, logCut, signIfPeer } from './gate.ts';
+import { createAuthentication, createGate, logCut, signIfPeer } from './gate.ts';
 import { type Address, openListener } from './listener.ts';
 import { createPasswords } from './passwords.ts';
 import { HEALTH_PATH, HEALTHY } from './peer.ts';

@@ -6,8 +6,7 @@ import type { ShownAlert } from '../rules/alerting.ts';
 import type { ProblemState } from '../rules/problem-states.ts';
 import { accountView, type ShownSource, type StatusSettings, type Viewed } from './account.ts';
 import type { Problem } from './api/parts.ts';
-import { overview } from './overview.ts';
-import { createOverviewRows } from './overview-rows.ts';
+import { createOverviewRows, overview } from './overview.ts';
 import { reportOf } from './report.ts';
 import type { Views } from './served.ts';
 

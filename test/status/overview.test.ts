@@ -4,8 +4,7 @@ import { createAccountMeter } from '../../src/metrics/own.ts';
 import type { Viewed } from '../../src/status/account.ts';
 import { Overview, OverviewQuery } from '../../src/status/api/overview.ts';
 import type { Problem } from '../../src/status/api/parts.ts';
-import { type OverviewData, overview } from '../../src/status/overview.ts';
-import { createOverviewRows, type OverviewRow } from '../../src/status/overview-rows.ts';
+import { createOverviewRows, type OverviewData, type OverviewRow, overview } from '../../src/status/overview.ts';
 import { complete, dlqFacts, selection } from '../support/shown-facts.ts';
 import { loadedFrom } from '../support/view-scene.ts';
 

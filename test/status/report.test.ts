@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import type { AccountStatus } from '../../src/model/status.ts';
 import type { Problem } from '../../src/status/api/parts.ts';
-import type { OverviewRow } from '../../src/status/overview-rows.ts';
+import type { OverviewRow } from '../../src/status/overview.ts';
 import { reportOf } from '../../src/status/report.ts';
 import { row } from './page/fixtures/overview.ts';
 

@@ -1,16 +1,23 @@
+import { Command } from 'commander';
 import pLimit from 'p-limit';
 import { accountMayAct } from '../../auto-cancel/options.ts';
 import { ConfigError, formatError, type LoadedConfig, loadConfig } from '../../config/load.ts';
 import type { Config } from '../../config/schema.ts';
 import { createSecretValues } from '../../config/secrets.ts';
+import { endWithin } from '../../kit/clock.ts';
 import { type Closing, withClosing } from '../../kit/closing.ts';
 import { Secret, type SecretSetting } from '../../kit/secret.ts';
+import { printable, printableJson, someOf } from '../../kit/text.ts';
 import { otlpAddress } from '../../telemetry/options.ts';
 import { createDispatcher, createDispatchers } from '../../upstream/dispatcher.ts';
 import { tokenSource } from '../../upstream/token.ts';
+import { configOption } from '../config-option.ts';
+import { realDeps } from '../read-alone.ts';
+import { toTable } from '../table.ts';
+import { stopSignal } from '../until-stopped.ts';
 import { accountProbes, checkConnection } from './account.ts';
 import { localProbes, warningsOf } from './local.ts';
-import { type DoctorDeps, fail, type Probe, runProbes, TIME_LIMIT } from './probe.ts';
+import { type CheckLine, type DoctorDeps, fail, type Probe, runProbes, TIME_LIMIT } from './probe.ts';
 
 /** Maximum number of accounts and receivers that are checked concurrently. */
 const CONCURRENCY = 8;
@@ -71,4 +78,34 @@ export async function examine(file: string, deps: DoctorDeps) {
     const lines = await pLimit(CONCURRENCY).map(jobs, probes => runProbes(probes, deps));
     return { lines: lines.flat(), isConfigValid: true };
   });
+}
+
+/** Time to wait for abandoned look-ups and connections (ms). */
+const LINGER = 1000;
+
+const nameOf = ({ account, check }: CheckLine) => (account === undefined ? check : `${account}: ${check}`);
+
+function toText(lines: readonly CheckLine[]): string {
+  const rows = lines.map(line => [line.status, nameOf(line), line.detail + (line.todo ? ` → ${line.todo}` : '')]);
+  return toTable(['', 'check', 'found → what to do'], rows);
+}
+
+export function doctorCommand(): Command {
+  const command = new Command('doctor')
+    .description(
+      'check configuration, permissions, store, ports, the network path to the service, tokens and each endpoint; changes nothing, even while an agent runs; exit 1 if a check fails, 2 if the configuration is invalid',
+    )
+    .addOption(configOption())
+    .option('--json', 'print JSON')
+    .action(async ({ config: file, json }: { config: string; json?: boolean }) => {
+      const { lines, isConfigValid } = await examine(file, { ...realDeps, signal: stopSignal() });
+      endWithin(LINGER);
+      process.stdout.write(`${json ? printableJson({ checks: lines }, 2) : toText(lines)}\n`);
+      const failed = lines.filter(({ status }) => status === 'fail');
+      if (failed.length === 0) return;
+      const message = printable(`failed: ${someOf([...new Set(failed.map(nameOf))])}`);
+      if (!isConfigValid) command.error(message, { exitCode: 2 });
+      throw new Error(message);
+    });
+  return command;
 }
