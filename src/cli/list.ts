@@ -24,7 +24,7 @@ import { describeQuality } from '../lookup/words.ts';
 import { configOption } from './config-option.ts';
 import { createPrinter, lineWidth, type PrintedRow } from './list/print.ts';
 import { commandGroup, integerOption, repeated, timeOption } from './option-values.ts';
-import { loadAccounts, readAccounts, report, type SelectionOptions, showProgress } from './read-alone.ts';
+import { loadAccounts, readAccounts, report, type SelectionOptions } from './read-alone.ts';
 import { stopSignal } from './until-stopped.ts';
 
 const DEFAULT_LIMIT = 50;
@@ -64,13 +64,7 @@ async function printList<Row>(
   const format = json ? 'json' : ids ? 'ids' : 'table';
   const width = wide ? undefined : lineWidth(stdout.columns, process.env.COLUMNS);
   const print = createPrinter(name, { format, width, withAccount: loaded.config.accounts.length > 1 }, stdout);
-  // Rows printed on the same terminal already show the progress.
-  const hasProgress = !(all && stdout.isTTY);
   let count = 0;
-  const onPage = (rows: number) => {
-    count += rows;
-    if (hasProgress) showProgress(`${count} rows`);
-  };
   const found: (PrintedRow & { readonly rank: number })[] = [];
   let hasMore = false;
 
@@ -81,12 +75,12 @@ async function printList<Row>(
     let quality: Quality;
     if (all) {
       quality = await readAll(list, reader, signal, async rows => {
-        onPage(rows.length);
+        count += rows.length;
         if (rows.length > 0) await print(rows.map(toPrinted));
       });
       if (quality.isOldestFirst) report(`${account}: the service ignores the order: the oldest rows are first`);
     } else {
-      const newest = await readNewest(list, reader, { limit, signal, onPage });
+      const newest = await readNewest(list, reader, { limit, signal });
       for (const row of newest.rows) found.push(toPrinted(row));
       hasMore ||= newest.hasMore;
       quality = newest;
@@ -96,7 +90,6 @@ async function printList<Row>(
   }
 
   const failed = await readAccounts(loaded, signal, readAccount);
-  if (hasProgress) showProgress('');
   found.sort((a, b) => b.rank - a.rank);
   await print(found.slice(0, limit));
   if (hasMore || found.length > limit) report('More rows exist: raise --limit, or use --all.');

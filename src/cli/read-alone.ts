@@ -18,16 +18,8 @@ export const openInMemory = (loaded: LoadedConfig, deps: PartsDeps, closing: Clo
     closing,
   );
 
-/** Replaces the progress line on a terminal. An empty text removes it. */
-export function showProgress(text: string): void {
-  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`);
-}
-
-/** Prints a line on standard error, replacing a progress line. */
-export function report(line: string): void {
-  showProgress('');
-  process.stderr.write(`${printable(line)}\n`);
-}
+/** Prints a line on standard error. */
+export const report = (line: string): void => void process.stderr.write(`${printable(line)}\n`);
 
 export interface SelectionOptions {
   readonly config: string;

@@ -7,7 +7,7 @@ import { createExposition } from '../metrics/exposition.ts';
 import { onlyFamilies, type Source } from '../metrics/family.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
 import { configOption } from './config-option.ts';
-import { loadAccounts, openInMemory, realDeps, showProgress } from './read-alone.ts';
+import { loadAccounts, openInMemory, realDeps } from './read-alone.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
@@ -71,6 +71,11 @@ export function collectOnce(
 type Snapshot = Awaited<ReturnType<typeof collectOnce>>;
 
 const BAR = 24;
+
+/** Replaces the progress line on a terminal. An empty text removes it. */
+function showProgress(text: string): void {
+  if (process.stderr.isTTY) process.stderr.write(`\r\u001b[K${text}`);
+}
 
 function progressLine({ roundsDone, rounds, requests }: Progress): string {
   const done = rounds === 0 ? BAR : Math.floor((roundsDone / rounds) * BAR);

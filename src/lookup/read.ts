@@ -52,8 +52,6 @@ export interface NewestOptions {
   /** Default: no maximum. */
   readonly maxPages?: number;
   readonly signal: AbortSignal;
-  /** Called after each page with the number of wanted rows on it. */
-  readonly onPage?: (rows: number) => void;
 }
 
 export interface Newest<Row> extends Quality {
@@ -72,7 +70,7 @@ export interface Newest<Row> extends Quality {
 export async function readNewest<Row>(
   list: List<Row>,
   reader: Reader,
-  { limit, maxPages = Number.POSITIVE_INFINITY, signal, onPage }: NewestOptions,
+  { limit, maxPages = Number.POSITIVE_INFINITY, signal }: NewestOptions,
 ): Promise<Newest<Row>> {
   const reading = startReading(list, reader, signal);
   let rows: Row[] = [];
@@ -83,7 +81,6 @@ export async function readNewest<Row>(
     if (page) {
       rows = rows.concat(page.rows);
       total += page.rows.length;
-      onPage?.(page.rows.length);
     }
     const isEnd = page === undefined || page.isLast;
     const isEnough = rows.length >= limit && reading.isNewestFirst();
