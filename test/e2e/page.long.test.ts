@@ -69,7 +69,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
 
   livePages(() => browser);
 
-  it('words do not break on a phone, and the number of firing alerts opens their list', async () => {
+  it('words do not break on a phone, and firing alerts are listed', async () => {
     const rules = [{ name: 'Any', when: { above: { metric: 'delivery_dlq_messages', value: 0 } } }];
     const scene = await setScene({}, { alerts: { enabled: true, rules } });
     for (const host of ['api.notifications.partner.example.com', 'h.example.com'])
@@ -86,8 +86,7 @@ describe.skipIf(!hasChromium)('pages in a browser', { timeout: 20 * MINUTE }, ()
       expect(await getJson(`${url}/api/v1/overview`)).toMatchObject({ alertsFiring: 1 });
     });
     const { page } = await open(url);
-    await page.locator('a[href="#alerts"]').click();
-    await page.locator('#alerts').getByText('delivery_dlq_messages of acme is 2, above 0.').waitFor();
+    await page.getByText('delivery_dlq_messages of acme is 2, above 0.').waitFor();
   });
 
   it('pages work without JavaScript', async () => {

@@ -8,7 +8,6 @@ import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
 import {
   alertLists,
-  alertsLink,
   databaseNote,
   named,
   problemList,
@@ -29,12 +28,12 @@ const PLACES = {
 
 function head({ account, state, problems, alerts, up }: AccountView): Html {
   const firing = alerts.filter(alert => alert.state === 'firing').length;
-  const calm = firing > 0 ? html`${alertsLink(firing)}.` : 'No problems.';
+  const calm = firing > 0 ? `${plural(firing, 'alert')} firing.` : 'No problems.';
   const quiet = state === 'unknown' ? 'Nothing has been read yet.' : up ? calm : 'The last read failed.';
   return verdict(
     state,
     html`${named(account)}: ${STATE_WORDS[state]}`,
-    problems.length > 0 ? html`${plural(problems.length, 'problem')} · ${alertsLink(firing)}` : quiet,
+    problems.length > 0 ? `${plural(problems.length, 'problem')} · ${plural(firing, 'alert')} firing` : quiet,
   );
 }
 

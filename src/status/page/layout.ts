@@ -79,7 +79,7 @@ ${body}
 </main>
 <footer>
 <p>delivery-watch ${version}</p>
-<nav aria-label="Data"><a href="${root}metrics">metrics</a> <a href="${root}api/v1/status">rounds</a> <a href="${root || './'}#alerts">alerts</a> <a href="${root}api/v1/openapi.json">API</a></nav>
+<nav aria-label="Data"><a href="${root}metrics">metrics</a> <a href="${root}api/v1/status">rounds</a> <a href="${root}api/v1/alerts">alerts</a> <a href="${root}api/v1/openapi.json">API</a></nav>
 </footer>
 </body>
 </html>

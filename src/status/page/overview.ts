@@ -7,7 +7,6 @@ import { layout, type PageContext } from './layout.ts';
 import {
   accountLink,
   alertLists,
-  alertsLink,
   dataTag,
   errorList,
   kindTag,
@@ -47,7 +46,7 @@ function head(view: Overview): Html {
   return verdict(
     state,
     html`${verdictOf(view)}`,
-    html`${count(accounts.up)} of ${things(accounts.total, 'account')} up · ${things(deadLetters, 'dead letter')} · ${alertsLink(alertsFiring)}`,
+    html`${count(accounts.up)} of ${things(accounts.total, 'account')} up · ${things(deadLetters, 'dead letter')} · ${plural(alertsFiring, 'alert')} firing`,
   );
 }
 

@@ -3,7 +3,7 @@ import { CHECK_SEVERITIES, kindWords } from '../../model/check-kind.ts';
 import { BUILTIN_ALERTS } from '../../rules/checks/alerts.ts';
 import { isSaneId } from '../../upstream/api.ts';
 import type { AlertView, DataState, Problem, State } from '../api/parts.ts';
-import { ago, plural, utc } from './format.ts';
+import { ago, utc } from './format.ts';
 import { Html, html } from './html.ts';
 import { accountPath, entriesPath, type PageContext, runbookPath } from './layout.ts';
 
@@ -113,15 +113,11 @@ function unlistedAlerts(alerts: readonly AlertView[], problems: readonly Problem
   });
 }
 
-/** `isPast`: whether the text of an alert may no longer hold. */
-function alertList(
-  alerts: readonly AlertView[],
-  isPast: (alert: AlertView) => boolean,
-  context: PageContext,
-  withAccount: boolean,
-): Html {
+function alertList(alerts: readonly AlertView[], context: PageContext, withAccount: boolean): Html {
   const items = alerts.map(alert => {
     const { labels, annotations, state, startsAt, endsAt } = alert;
+    // A built-in alert that no problem explains is kept firing after its last finding.
+    const isPast = state === 'resolved' || isBuiltin(labels);
     const { alertname = '', account, severity, ...others } = labels;
     const look = state === 'firing' ? (CHECK_SEVERITIES.find(each => each === severity) ?? 'warning') : 'info';
     const url = webUrl(annotations.runbook_url);
@@ -135,7 +131,7 @@ function alertList(
     return html`<li class="item ${look}" data-key="${JSON.stringify(Object.entries(labels))}">
 ${stateMark(look, state)}
 <p class="item-head">${named(alertname)}${account !== undefined && withAccount ? accountLink(account, context) : ''}${of}${silence(alert)}</p>
-<p class="item-text">${isPast(alert) && text !== undefined && 'Last report: '}${text}</p>
+<p class="item-text">${isPast && text !== undefined && 'Last report: '}${text}</p>
 ${more(when || '', link)}
 </li>
 `;
@@ -144,11 +140,7 @@ ${more(when || '', link)}
 ${items}</ol>`;
 }
 
-/** Renders the number of firing alerts, as a link to the alerts on the page. */
-export const alertsLink = (number: number): Html =>
-  number === 0 ? html`0 alerts firing` : html`<a href="#alerts">${plural(number, 'alert')} firing</a>`;
-
-/** Renders alerts that no listed problem explains, followed by `more`, and a folded list of all alerts. */
+/** Renders alerts that no listed problem explains, followed by `more`. */
 export function alertLists(
   title: string,
   { alerts, problems }: { readonly alerts: readonly AlertView[]; readonly problems: readonly Problem[] },
@@ -156,10 +148,5 @@ export function alertLists(
   more?: Html,
 ): Html {
   const others = unlistedAlerts(alerts, problems);
-  // A built-in alert that no problem explains is kept firing after its last finding.
-  const isPast = (alert: AlertView) =>
-    alert.state === 'resolved' || (others.includes(alert) && isBuiltin(alert.labels));
-  const list = (all: readonly AlertView[]) => alertList(all, isPast, context, more !== undefined);
-  return html`${others.length > 0 && html`<h2>${title}</h2>\n${list(others)}\n${more}`}
-${alerts.length > 0 && html`<details id="all-alerts"><summary>All alerts</summary><div id="alerts">${list(alerts)}</div></details>`}`;
+  return html`${others.length > 0 && html`<h2 id="alerts">${title}</h2>\n${alertList(others, context, more !== undefined)}\n${more}`}`;
 }

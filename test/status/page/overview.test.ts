@@ -144,16 +144,6 @@ describe('overview page', () => {
     expect(text).toContain('<option value="warning" selected>');
   });
 
-  it('the number of firing alerts links to a folded list of all alerts, even of those that a problem explains', () => {
-    const text = page(TROUBLED);
-    expect(text).toContain(`<a href="#alerts">${TROUBLED.alertsFiring} alerts firing</a>`);
-    const [, folded = ''] = text.split('<details id="all-alerts"><summary>All alerts</summary><div id="alerts">');
-    const [list = ''] = folded.split('</details>');
-    expect(list.match(/<li /g)).toHaveLength(TROUBLED.alerts.length);
-    expect(text).not.toContain('href="api/v1/alerts"');
-    expect(page(overview([row('a')]))).not.toContain('href="#alerts">0');
-  });
-
   it('the overview page reports a query without matches', () => {
     const view = overview([], { accounts: TROUBLED.accounts, matching: 0, pages: 0 });
     expect(page(view, { q: 'x' })).toContain('No matching account. <a href="./">Show all</a>');
