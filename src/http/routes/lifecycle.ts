@@ -51,18 +51,11 @@ const PATHS = [RELOAD, ...Object.keys(COMMANDS)];
 
 const WAITING = 'the account is not open now: the leader executes the order when it is';
 
-/** Error messages by status of the body parser's error. Its own messages quote the body. */
-const UNREADABLE = new Map<unknown, string>([
-  [400, 'the body must be JSON'],
-  [413, `the body must have at most ${MAX_BODY}`],
-  [415, 'the body must be UTF-8, uncompressed or compressed by gzip or deflate'],
-]);
-
+/** The body parser's own messages quote the body. */
 function refuseBody(error: unknown, _request: Request, response: Response, next: NextFunction): void {
-  const status = error instanceof Error && 'status' in error ? error.status : undefined;
-  const words = UNREADABLE.get(status);
-  if (words === undefined) next(error);
-  else response.status(Number(status)).json({ error: words });
+  const status = error instanceof Error && 'status' in error ? Number(error.status) : 500;
+  if (!(status >= 400 && status < 500)) next(error);
+  else response.status(status).json({ error: `the body must be JSON in UTF-8, at most ${MAX_BODY}` });
 }
 
 /** Creates the POST routes, which are off by default and refuse cross-site requests. */
