@@ -98,19 +98,10 @@ async function commandsFor([first = '']: readonly string[]): Promise<Command[]> 
   return load ? [await load()] : allCommands();
 }
 
-const INVALID_VALUE =
-  /^error: option '(?:-\w, )?(--[\w-]+).*?' argument '.*' is invalid\. (must|Allowed choices are) (.*)\.\n$/s;
-
 const NO_CONFIG = "error: required option '--config <file>' not specified\n";
 
-/** Rewrites commander's error as `error: --limit must be a whole number`. */
 const errorText = (text: string) =>
-  text
-    .replace(NO_CONFIG, `error: no configuration found: use --config FILE, ${SEARCHED}\n`)
-    .replace(
-      INVALID_VALUE,
-      (_, flag, verb, what) => `error: ${flag} ${verb === 'must' ? verb : 'must be one of'} ${what}\n`,
-    );
+  text.replace(NO_CONFIG, `error: no configuration found: use --config FILE, ${SEARCHED}\n`);
 
 /** Runs a command line and returns the exit code: 0 success, 1 failure, 2 invalid usage or configuration. `report` also returns 3. */
 export async function runCli(argv: readonly string[]): Promise<number> {

@@ -28,7 +28,7 @@ export function loadOptional(file: string | undefined): LoadedConfig | undefined
 /** Parses a duration such as `6h` to milliseconds. */
 export function durationOption(text: string): number {
   const { data, error } = Duration.safeParse(text);
-  if (data === undefined) throw new InvalidArgumentError(`${error?.issues[0]?.message}.`);
+  if (data === undefined) throw new InvalidArgumentError(`It ${error?.issues[0]?.message}.`);
   return data;
 }
 
@@ -36,7 +36,7 @@ export function durationOption(text: string): number {
 export function linkOption(text: string): string {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol) || /[\s{}]/.test(text) || url.search || url.hash) {
-    throw new InvalidArgumentError('must be an http or https address without query or fragment.');
+    throw new InvalidArgumentError('It must be an http or https address without query or fragment.');
   }
   return text.replace(/\/+$/, '');
 }
@@ -53,7 +53,7 @@ export function servedLinks({ server: { externalUrl } }: Config): {
 /** Parses the name of a scrape job. It must not contain `{{`, because alert texts are templates. */
 export function jobOption(text: string): string {
   if (text.trim() === '' || text.includes('{{')) {
-    throw new InvalidArgumentError('must be the name of a scrape job, without {{.');
+    throw new InvalidArgumentError('It must be the name of a scrape job, without {{.');
   }
   return text;
 }
@@ -63,7 +63,7 @@ export const numberOption =
   (text: string): number => {
     const value = Number(text);
     if (text.trim() === '' || !(value >= least && value <= most)) {
-      throw new InvalidArgumentError(`must be a number from ${least} to ${most}.`);
+      throw new InvalidArgumentError(`It must be a number from ${least} to ${most}.`);
     }
     return value;
   };
@@ -72,7 +72,7 @@ export const integerOption =
   (least: number, most: number) =>
   (text: string): number => {
     const value = numberOption(least, most)(text);
-    if (!Number.isInteger(value)) throw new InvalidArgumentError('must be a whole number.');
+    if (!Number.isInteger(value)) throw new InvalidArgumentError('It must be a whole number.');
     return value;
   };
 
@@ -81,7 +81,7 @@ const MAX_OPERATOR_TEXT = 200;
 
 export function operatorTextOption(text: string): string {
   if (text.length <= MAX_OPERATOR_TEXT) return text;
-  throw new InvalidArgumentError(`must have at most ${MAX_OPERATOR_TEXT} characters.`);
+  throw new InvalidArgumentError(`It must have at most ${MAX_OPERATOR_TEXT} characters.`);
 }
 
 export const repeated = (value: string, before: readonly string[] = []): readonly string[] => [...before, value];
@@ -91,5 +91,5 @@ export function timeOption(text: string): number {
   const ago = parseDuration(text);
   const at = ago === undefined ? parseInstant(text) : systemClock.now() - ago;
   if (at !== undefined) return at;
-  throw new InvalidArgumentError('must be a time such as 2026-11-22T06:00:00Z, or a duration before now such as 6h.');
+  throw new InvalidArgumentError('It must be a time such as 2026-11-22T06:00:00Z, or a duration before now such as 6h.');
 }
