@@ -14,11 +14,6 @@ import { numberOption } from './option-values.ts';
 import { saveMemory } from './save-memory.ts';
 import { untilStopped } from './until-stopped.ts';
 
-const HINTS: Readonly<Record<string, string>> = {
-  'stuck-callback':
-    'After a minute the first failure callbacks have been stuck for half a day: see /api/v1/journal?since=30d.',
-};
-
 const SCENARIOS = Object.entries(scenarios)
   .map(([name, { description }]) => `  ${name}\n      ${description}`)
   .join('\n');
@@ -72,7 +67,6 @@ export function demoCommand(): Command {
           `  metrics      ${agent.url}/metrics`,
           `  emulator     ${emulator.url}/`,
           ...(speed === 1 ? [] : [timeNote(speed)]),
-          ...(HINTS[scenario] ? [HINTS[scenario]] : []),
           'Stop with Ctrl-C.\n',
         ];
         process.stdout.write(lines.join('\n'));

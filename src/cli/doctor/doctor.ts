@@ -22,14 +22,10 @@ import { type CheckLine, type DoctorDeps, fail, type Probe, runProbes, TIME_LIMI
 /** Maximum number of accounts and receivers that are checked concurrently. */
 const CONCURRENCY = 8;
 
-/** Returns the probes for an invalid configuration, which all others need. */
-function invalidProbes({ errors, warnings }: ConfigError): readonly Probe[] {
+/** Returns the probe for an invalid configuration, which all others need. */
+function invalidProbe({ errors, warnings }: ConfigError): Probe {
   const found = errors.map(error => fail(formatError(error), 'fix it: docs/config.md'));
-  const others = ['permissions', 'store', 'port', 'accounts', 'notifiers'];
-  return [
-    { name: 'configuration', run: () => [...found, ...warningsOf(warnings)] },
-    ...others.map(name => ({ name, needs: ['configuration'], run: () => [] })),
-  ];
+  return { name: 'configuration', run: () => [...found, ...warningsOf(warnings)] };
 }
 
 /** Returns the probes that connect to receivers and send nothing. Their findings contain only scheme, host and port. */
@@ -62,7 +58,7 @@ export async function examine(file: string, deps: DoctorDeps) {
     loaded = loadConfig(file, deps.env);
   } catch (error) {
     if (!(error instanceof ConfigError)) throw error;
-    return { lines: await runProbes(invalidProbes(error), deps), isConfigValid: false };
+    return { lines: await runProbes([invalidProbe(error)], deps), isConfigValid: false };
   }
   const { config } = loaded;
   const secrets = createSecretValues(config, deps.env);
