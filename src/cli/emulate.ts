@@ -16,13 +16,8 @@ export async function startEmulatorFor(
   return startEmulator(options);
 }
 
-function timeNote(speed: number): string[] {
-  if (speed === 1) return [];
-  if (speed === 0) return ['The clock of this service is stopped.'];
-  return [
-    `Time runs ${speed} times as fast for this service alone. Agents and Prometheus keep real time: timestamps lie in their future. To speed up an agent as well, use demo.`,
-  ];
-}
+const timeNote = (speed: number) =>
+  `Time runs ${speed} times as fast for this service alone. Agents and Prometheus keep real time: timestamps lie in their future. To speed up an agent as well, use demo.`;
 
 interface Options {
   readonly port: number;
@@ -54,7 +49,7 @@ export function emulateCommand(): Command {
           `  token      ${token}`,
           `  read-only  ${readOnlyToken}`,
           `  account    ${credentials.login.username}:${credentials.login.password}`,
-          ...timeNote(options.speed),
+          ...(options.speed === 1 ? [] : [timeNote(options.speed)]),
           'Stop with Ctrl-C.\n',
         ].join('\n'),
       );
