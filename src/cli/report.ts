@@ -86,7 +86,6 @@ const missing = (account: string): AccountReport => ({
   account,
   verdict: 'unknown',
   problems: [],
-  problemsTotal: 0,
   unknown: [
     {
       collector: null,

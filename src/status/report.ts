@@ -40,13 +40,12 @@ function unknownParts({ row }: OverviewRow, status: AccountStatus | undefined): 
 }
 
 function accountReport(row: OverviewRow, status: AccountStatus | undefined): AccountReport {
-  const { account, problems: problemsTotal, dataAt, deadLetters } = row.row;
+  const { account, dataAt, deadLetters } = row.row;
   const unknown = unknownParts(row, status);
   return {
     account,
     verdict: verdictOf(row.problems, unknown.length === 0),
     problems: [...row.problems],
-    problemsTotal,
     unknown,
     dataAt,
     deadLetters,

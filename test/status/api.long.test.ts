@@ -281,7 +281,6 @@ const STALE_ACCOUNT: AccountReport = {
   account: 'stale',
   verdict: 'unknown',
   problems: [],
-  problemsTotal: 0,
   unknown: [
     { collector: 'dlq', data: 'stale', dataAt: '2026-01-01T00:00:00.000Z', failure: 'status 503', retryAt: null },
   ],

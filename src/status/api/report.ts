@@ -14,7 +14,6 @@ export const AccountReport = z.object({
   account: z.string(),
   verdict: HealthVerdict,
   problems: z.array(Problem).describe('Worst first, then newest first.'),
-  problemsTotal: z.int().describe('Number of problems.'),
   unknown: z
     .array(
       z.object({

@@ -23,7 +23,6 @@ const REPORT: Report = {
           runbook: 'DeliveryDlqGrowing',
         },
       ],
-      problemsTotal: 3,
       unknown: [],
       dataAt: '2026-01-01T11:59:50.000Z',
       deadLetters: 881,
@@ -32,7 +31,6 @@ const REPORT: Report = {
       account: 'staging',
       verdict: 'unknown',
       problems: [],
-      problemsTotal: 0,
       unknown: [
         {
           collector: 'events',
