@@ -40,7 +40,7 @@ const EXPECTED: Readonly<Record<(typeof DELIVERY_RESULTS)[number], readonly Stat
   error: ['none', '3xx', '4xx', '5xx'],
 };
 
-export const shownResponses = ({ answers }: Pick<DestinationTally, 'answers'>) =>
+const shownResponses = ({ answers }: Pick<DestinationTally, 'answers'>) =>
   DELIVERY_RESULTS.flatMap(result =>
     STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || answers[result][each] > 0).map(statusClass => ({
       result,
