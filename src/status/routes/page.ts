@@ -94,7 +94,8 @@ function addLookupPages(pages: Pages, served: Served): void {
   ): void {
     pages.add(`/accounts/:name/${path}`, async (request, response) => {
       const { name } = request.params;
-      if (!served.views().accounts.includes(name)) return pages.noAccount(request, response);
+      const { accounts, account } = served.views();
+      if (!accounts.includes(name) || !account(name)) return pages.noAccount(request, response);
       // A look-up may take 10 s. It runs outside `serially`, so other pages do not wait for it.
       const gone = new AbortController();
       whenOver(request, response, () => gone.abort(clientClosed()));
@@ -106,7 +107,7 @@ function addLookupPages(pages: Pages, served: Served): void {
       if (retryAfter !== undefined) response.set('Retry-After', String(retryAfter));
       await pages.serially(async () => {
         if (response.destroyed) return;
-        // The account may not be open, or may have been removed in the interim.
+        // The account may have been removed in the interim.
         const view = served.views().account(name);
         if (!view) return pages.noAccount(request, response);
         await send(response, render({ found, view }, request, pages.contextOf(request)), status);

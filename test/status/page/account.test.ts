@@ -188,7 +188,7 @@ it('the account page shows the last changed limit of a key, and no column if non
 
 it.each([
   ['user (<secret>) not found in this region (eu-central-1)', 'The token belongs to another region: check baseUrl.'],
-  ['404 page not found', 'Check baseUrl and paths: the service has no such endpoint.'],
+  ['404 page not found', 'Check baseUrl and paths, or disable the collector.'],
 ])('the account page advises after a 404 with the text "%s": %s', (text, step) => {
   const failure = { reason: 'not_found', message: `GET /v2/dlq: status 404: ${text}` };
   const rounds = account.rounds.map(round => ({ ...round, state: 'failing' as const, failure }));
