@@ -56,7 +56,7 @@ async function withStore<T>({ store: options }: StoreSettings, work: (store: Sto
 }
 
 const waits = (account: string) =>
-  `no agent that holds the account ${account} has executed this yet: the next holder executes it within seconds, if it still applies`;
+  `no agent has opened the account ${account} yet: the request is stored, and an agent that opens the account executes it, if it is still valid`;
 
 const SIGNS = { true: 'yes', false: 'NO', unknown: '?' } as const;
 
@@ -71,9 +71,9 @@ function explanationText(found: Explanation): string {
     const word = index === 0 ? `mode ${found.owner?.mode}` : 'shadowed by the rule above';
     lines.push('', `rule ${rule} (${word}): ${verdict}${reason === verdict ? '' : `, because of ${reason}`}`);
     const rows = predicates.map(({ name, holds, found, asked }) => [SIGNS[`${holds}`], name, found, asked]);
-    lines.push(toTable(['holds', 'predicate', 'found', 'asked'], rows));
+    lines.push(toTable(['holds', 'predicate', 'found', 'required'], rows));
   }
-  if (findings.length === 0) lines.push('', 'no rule matches it: it is never cancelled');
+  if (findings.length === 0) lines.push('', 'no rule matches this entry: it is never cancelled');
   if (held !== undefined) lines.push('', `not cancelled now: ${held}. ${skipText(held)}`);
   if (paused) lines.push('', `auto-cancel is paused ${wordsOf(paused)}`);
   if (attempts > 0 || outcome) lines.push('', `attempts: ${attempts}, outcome: ${outcome ?? 'not final yet'}`);
@@ -113,7 +113,7 @@ const stopping = (name: string, description: string) =>
     .option('--by <name>', 'operator for the journal; default: the system user', operatorTextOption);
 
 const explainCommand = () =>
-  sub('explain', 'show how every rule evaluates one entry and what prevents its cancel; exit 1 if it is not tracked')
+  sub('explain', 'show how each rule evaluates an entry and what prevents a cancel; exit 1 if no rule tracks it')
     .argument('<dlqId>', 'dlqId or messageId of the entry')
     .option('--account <name>', 'only this account')
     .option('--json', 'print JSON')
@@ -136,7 +136,7 @@ const explainCommand = () =>
     });
 
 const journalCommand = () =>
-  sub('journal', 'print marks, plans, cancels and responses; read from the store, with or without a running agent')
+  sub('journal', 'print marks, plans, cancels and responses from the store; needs no running agent')
     .option('--since <duration>', 'only entries from the last DURATION, such as 24h', durationOption)
     .option('--json', 'print a JSON object per line, with the evidence')
     .action(async ({ config, since, json }: Options) => {
@@ -149,12 +149,13 @@ const journalCommand = () =>
     });
 
 const REPORT_HELP = `
-success, failed: the callback ended by itself; in progress: still in progress
-two days after the plan; unknown: its end was not seen, or it was cancelled;
-observing: no end so far; wrong: success, of success, failed and in progress.`;
+success, failed: the callback ended by itself. in progress: it was still in
+progress two days after the plan. unknown: it was cancelled, or the agent did not
+see its end. observing: it has not ended yet. wrong: share of success in the sum
+of success, failed and in progress.`;
 
 const reportCommand = () =>
-  sub('report', 'show how many planned callbacks later ended by themselves, by rule; read from the store')
+  sub('report', 'show for each rule how many planned callbacks later ended by themselves; needs no running agent')
     .option('--since <duration>', 'only plans of the last DURATION, such as 30d', durationOption)
     .option('--json', 'print JSON')
     .addHelpText('after', REPORT_HELP)
@@ -172,7 +173,7 @@ const reportCommand = () =>
     });
 
 const pendingCommand = () =>
-  sub('pending', 'list actions that wait for approval; read from the store, with or without a running agent')
+  sub('pending', 'list the actions that wait for approval; needs no running agent')
     .option('--json', 'print JSON')
     .action(async ({ config, json }: Options) => {
       const settings = loadStoreSettings(config, true);
@@ -201,7 +202,7 @@ const pendingCommand = () =>
 
 const approveCommand = () =>
   sub('approve', 'approve an action that waits for approval')
-    .argument('<action>', 'action id, at least its first 6 characters, or the dlqId')
+    .argument('<action>', 'id of the action (or at least its first 6 characters), or dlqId of the entry')
     .option('--by <name>', 'operator for the journal; default: the system user', operatorTextOption)
     .action(async (action: string, { config, by = whoAmI() }: Options) => {
       const settings = loadStoreSettings(config, true);
@@ -215,14 +216,14 @@ const approveCommand = () =>
         else if (executed !== 'done') throw new Error(`refused: ${executed.refused}`);
         else
           print(
-            `${placed.account}: ${found.action} is approved for the rule ${rule}; the next complete walk evaluates it again`,
+            `${placed.account}: ${found.action} is approved for the rule ${rule}; the next complete walk evaluates the callback again`,
           );
         for (const hold of found.holds) print(`nothing is sent until ${hold}`);
       });
     });
 
 const pauseCommand = () =>
-  stopping('pause', 'stop all cancels until resume; works with or without a running agent').action(
+  stopping('pause', 'stop all cancels until the command resume; needs no running agent').action(
     async ({ config, reason = '', by = whoAmI() }: Options) => {
       const waiting = (requests: number) =>
         void process.stderr.write(

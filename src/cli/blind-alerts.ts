@@ -34,6 +34,6 @@ export async function warnOfBlindAlerts(config: LoadedConfig['config'], sets?: r
   if (blind.length === 0) return;
   const names = someOf(excluding.map(({ name }) => name));
   process.stderr.write(
-    `warning: collect.families.exclude omits families that these alert rules read; in Prometheus they may be silent or wrong for ${names}: ${someOf(blind)}\n`,
+    `warning: collect.families.exclude omits families that alert rules read; in Prometheus, these rules may be silent or wrong for ${names}: ${someOf(blind)}\n`,
   );
 }

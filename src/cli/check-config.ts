@@ -8,7 +8,7 @@ const NOT_CHECKED = '; not checked: environment variables, secrets, certificates
 
 export function checkConfigCommand(): Command {
   return new Command('check-config')
-    .description('validate a configuration file; report errors with line and column; exit 2 if there is any')
+    .description('validate a configuration file; report errors with line and column; exit 2 if there are errors')
     .argument('<file>', 'configuration file')
     .option('--no-secrets', 'do not require environment variables, secret files and certificates, for CI')
     .action(async (file: string, { secrets }: { secrets: boolean }) => {

@@ -27,16 +27,16 @@ function writeTo(dir: string, files: ReturnType<typeof shippedDashboards>): void
 
 function printCommand(): Command {
   return new Command('print')
-    .description('print the Grafana dashboards as one JSON object, by file name; with --dir write files')
+    .description('print the Grafana dashboards as one JSON object, by file name; with --dir, write files')
     .option('--dir <dir>', 'folder to write overview.json, dlq.json and agent.json to')
     .option('--config <file>', 'configuration file whose objectives and address the dashboards use; needs no secrets')
     .option('--job <name>', 'scrape job that is initially selected (default: all)')
     .option(
       '--runbooks <url>',
-      'folder of the runbooks; alerts link to NAME.md in it (default: those of the agent, with server.externalUrl)',
+      'URL of a folder of runbooks: alerts link to NAME.md in it (default: the runbooks at server.externalUrl)',
     )
     .option('--grafana <url>', 'address of Grafana (default: the Grafana that shows the dashboard)')
-    .option('--traces <url>', 'address where traces are searched (default: /explore of that Grafana)')
+    .option('--traces <url>', 'address of the trace search (default: /explore of the Grafana)')
     .action(({ dir, config, runbooks, grafana, ...places }: Options) => {
       const own = loadOptional(config)?.config;
       const files = shippedDashboards({

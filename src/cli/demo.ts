@@ -25,7 +25,7 @@ interface Options {
 }
 
 const timeNote = (speed: number) =>
-  `Time runs ${speed} times as fast for service and agent. Prometheus keeps real time: rates look too high, and timestamps lie in its future.`;
+  `Time runs ${speed} times as fast for service and agent. Prometheus keeps real time, so rates look too high and timestamps are in its future.`;
 
 /** Runs the emulated service and an agent in one process, so that nothing else must be installed. */
 export function demoCommand(): Command {

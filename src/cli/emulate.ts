@@ -17,7 +17,7 @@ export async function startEmulatorFor(
 }
 
 const timeNote = (speed: number) =>
-  `Time runs ${speed} times as fast for this service alone. Agents and Prometheus keep real time: timestamps lie in their future. To speed up an agent as well, use demo.`;
+  `Time runs ${speed} times as fast, but only for this service. Agents and Prometheus keep real time, so timestamps are in their future. To speed up an agent as well, use demo.`;
 
 interface Options {
   readonly port: number;
@@ -34,7 +34,7 @@ export function emulateCommand(): Command {
     .option('--seed <n>', 'the same seed gives the same workload', integerOption(0, 2 ** 31), 1)
     .option(
       '--speed <x>',
-      'emulated seconds per real second, for the service alone: agents and Prometheus keep real time; 0 stops the clock',
+      'emulated seconds per real second, for the service, but not for agents and Prometheus; 0 stops the clock',
       numberOption(0, 10_000),
       1,
     )

@@ -28,7 +28,7 @@ import { loadAccounts, readAccounts, report, type SelectionOptions } from './rea
 import { stopSignal } from './until-stopped.ts';
 
 const DEFAULT_LIMIT = 50;
-const TIME_HELP = 'ISO 8601, UTC without an offset, or a duration before now such as 2h';
+const TIME_HELP = 'an ISO 8601 time (UTC if it has no offset), or a duration before now such as 2h';
 const WORKFLOWS_OMITTED = ', except failed workflow runs that the service lists only with source=workflow';
 const MAX_LIMIT = 1_000_000;
 
@@ -118,9 +118,9 @@ function createList<Row>(
   }
   command
     .addOption(
-      new Option('--limit <n>', 'number of rows').default(DEFAULT_LIMIT).argParser(integerOption(1, MAX_LIMIT)),
+      new Option('--limit <n>', 'maximum number of rows').default(DEFAULT_LIMIT).argParser(integerOption(1, MAX_LIMIT)),
     )
-    .addOption(new Option('--all', 'all rows, as the service returns them').conflicts('limit'))
+    .addOption(new Option('--all', 'print all rows, in the order of the service').conflicts('limit'))
     .addOption(new Option('--json', 'print a JSON object per line').conflicts('ids'))
     .option('--ids', 'print only ids')
     .option('--wide', 'print all columns in full width');
@@ -148,7 +148,7 @@ export function listCommand(): Command {
   const runs = createList('runs', 'list workflow runs', options => runList(runQueryOf(options)));
   const schedules = createList(
     'schedules',
-    'list the schedules of the service, the last started first',
+    'list the schedules of the service, the most recently started first',
     () => SCHEDULE_LIST,
   );
   const queues = createList('queues', 'list the queues of the service, the longest first', () => QUEUE_LIST);

@@ -37,7 +37,7 @@ const test = () => {
   const command = new Command('test');
   return command
     .description(
-      'send one test notification through a notifier, regardless of its severity and match, and print the answer',
+      'send one test notification through a notifier, regardless of its severity and match, and print the response',
     )
     .argument('<name>', 'name of the notifier')
     .addOption(configOption())

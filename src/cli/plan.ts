@@ -160,7 +160,7 @@ function toText(plan: AccountPlan): string {
     share(perDay, allowedPerDay, 'the budget allows', 'rounds will wait, and data will be older than configured'),
     ...(planPerDay === undefined
       ? []
-      : [share(perDay, planPerDay, 'the account’s plan allows for everything', 'reading alone takes more')]),
+      : [share(perDay, planPerDay, 'the account’s plan allows for everything', 'reading alone exceeds this limit')]),
     ...(publicPerDay === undefined
       ? []
       : [
@@ -178,7 +178,7 @@ function toText(plan: AccountPlan): string {
 export function planCommand(): Command {
   return new Command('plan')
     .description(
-      'read everything twice, as the agent would, and estimate calls, bytes and series per account while nothing new arrives; exit 1 if an account fails',
+      'read all data twice, like the agent, and estimate API calls, bytes and series per account without new messages; exit 1 if an account fails',
     )
     .addOption(configOption())
     .action(async (options: { config: string }, command: Command) => {

@@ -75,7 +75,7 @@ function readReport(loaded: LoadedConfig, signal: AbortSignal): Promise<Report> 
     const { kind, path } = loaded.config.store;
     const missing = store || kind !== 'sqlite' ? '' : ` through the store ${resolve(path)}, which does not exist`;
     note(
-      `No running agent responded${missing}: the accounts are read once. Checks of changes over time have no result.`,
+      `No running agent responded${missing}: this command reads the accounts once. Checks of changes over time have no result.`,
     );
     return collectOnce(loaded, signal);
   });
@@ -114,7 +114,7 @@ export function reportCommand(): Command {
   const command = new Command('report');
   return command
     .description(
-      'report the health of every account: problems, evidence and what is unknown; reads a running agent that uses the same store, else the service once; exit 0: healthy, 1: problems, 3: unknown',
+      'report the health of every account; asks the running agent that uses the same store, or reads the service once if no agent responds; exit 0: healthy, 1: problems, 3: unknown',
     )
     .addOption(configOption('configuration file of the agent'))
     .option('--account <name>', 'only this account; may be repeated', repeated)

@@ -91,7 +91,7 @@ async function run({ account: name, out, yes, check, ...options }: Options, comm
 
 export function rotateTokenCommand(): Command {
   return new Command('rotate-token')
-    .description("reset an account's token; saves the response before using it")
+    .description("reset an account's token; the command saves the response before it uses the new token")
     .addOption(configOption())
     .requiredOption('--account <name>', 'account whose token is reset; required')
     .option('--out <file>', 'new file for the response; default: next to the token file, or in the working directory')

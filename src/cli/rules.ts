@@ -30,7 +30,7 @@ function testCommand(): Command {
   return new Command('test')
     .description('run offline test cases of auto-cancel rules; exit 1 if a verdict differs')
     .argument('<file...>', 'test case files')
-    .option('--config <file>', 'configuration whose rules are tested if a case has none; needs no secrets')
+    .option('--config <file>', 'configuration with the rules for cases that have none; needs no secrets')
     .action((files: string[], { config: file }: { config?: string }) => {
       const loaded = loadOptional(file);
       const cases = files.map(file => ({ file, checks: testRules(readRuleCase(file), loaded?.config) }));
@@ -83,7 +83,7 @@ function printCommand(): Command {
     .option('--job <name>', 'scrape job of the agents', jobOption, DEFAULT_JOB)
     .option(
       '--runbooks <url>',
-      'folder of the runbooks: alerts link to NAME.md in it (default: those of the agent, with server.externalUrl)',
+      'URL of a folder of runbooks: alerts link to NAME.md in it (default: the runbooks at server.externalUrl)',
       linkOption,
     )
     .option('--grafana <url>', 'address of Grafana: alerts link to its dashboards (default: no link)', linkOption)

@@ -17,7 +17,7 @@ const LINGER = 1000;
 
 export function serveCommand(): Command {
   return new Command('serve')
-    .description('run the agent until SIGTERM or SIGINT; SIGHUP, or a change of its files, reloads the configuration')
+    .description('run the agent until SIGTERM or SIGINT; SIGHUP or a changed file reloads the configuration')
     .addOption(configOption())
     .action(async ({ config: file }: { config: string }) => {
       let isStopping = false;

@@ -111,7 +111,7 @@ interface Options {
 
 export function snapshotCommand(): Command {
   return new Command('snapshot')
-    .description('read everything once and print it; exit 1 if an account fails')
+    .description('read all data of all accounts once and print it; exit 1 if an account fails')
     .addOption(configOption())
     .addOption(new Option('--json', 'print JSON').conflicts('prometheus'))
     .addOption(new Option('--prometheus', 'print Prometheus text format').conflicts('json'))

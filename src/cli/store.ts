@@ -106,7 +106,7 @@ const NO_FILE = {
 const backup = () =>
   new Command('backup')
     .description(
-      'write a consistent copy of the SQLite store to a new file, while an agent runs or not; to restore, stop the agent, remove store.path with its -wal and -shm, and put the copy there',
+      'write a consistent copy of the SQLite store to a new file, even while an agent runs; to restore the copy, stop the agent, remove store.path and its -wal and -shm, and move the copy to store.path',
     )
     .argument('<file>', 'file to write; it must not exist')
     .addOption(configOption('configuration file with the store'))
@@ -119,9 +119,9 @@ const backup = () =>
 const copy = () =>
   new Command('copy')
     .description(
-      'copy the rows of all accounts into an empty store, for example from SQLite to PostgreSQL, while no agent uses either; counters, alert states, budgets, journal and history continue there',
+      'copy counters, alert states, budgets, journal and history of all accounts into an empty store, for example from SQLite to PostgreSQL; stop the agent first',
     )
-    .requiredOption('--from-config <file>', 'configuration file with the store, and the accounts, to copy; required')
+    .requiredOption('--from-config <file>', 'configuration file with the store and the accounts to copy; required')
     .requiredOption('--to-config <file>', 'configuration file with the store to copy to; required')
     .action(async ({ fromConfig, toConfig }: { fromConfig: string; toConfig: string }) => {
       const from = loadStoreSettings(fromConfig, true);

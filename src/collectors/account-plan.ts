@@ -83,7 +83,7 @@ export const accountPlan = {
   families,
   rounds: ({ every }: z.output<typeof usageOptions>) => ({
     record,
-    usage: { every, requests: 2, why: 'reads the record and its statistics', priority: 'background' },
+    usage: { every, requests: 2, why: 'reads the account and its statistics', priority: 'background' },
   }),
   // Plan limits stay valid until the next token reset, so they are never withdrawn.
   auxiliary: ['record'],

@@ -36,7 +36,7 @@ const TIMED: readonly ListName[] = ['dlq', 'events', 'runs'];
 /** Filters of the lists, by the names that users enter. */
 export const FILTERS = {
   message: { parameter: 'messageId', lists: BOTH, help: 'message id' },
-  url: { parameter: 'url', lists: TIMED, help: 'destination; of runs: the workflow' },
+  url: { parameter: 'url', lists: TIMED, help: 'URL of the destination; for runs: URL of the workflow' },
   topic: { parameter: 'topicName', lists: BOTH, help: 'URL group' },
   schedule: { parameter: 'scheduleId', lists: BOTH, help: 'schedule id' },
   queue: { parameter: 'queueName', lists: BOTH, help: 'queue' },
@@ -44,13 +44,13 @@ export const FILTERS = {
   status: { parameter: 'responseStatus', lists: ['dlq'], help: 'HTTP status of the last attempt; 0: no response' },
   callerIp: { parameter: 'callerIp', lists: ['dlq'], help: 'IP address of the publisher' },
   label: { parameter: 'label', lists: ['dlq'], help: 'label of the message' },
-  kind: { lists: ['dlq'], help: 'kind of dead letters: the label group of delivery_dlq_group_messages' },
-  host: { lists: ['dlq'], help: 'host of the destination, with its port if it is not the usual one' },
+  kind: { lists: ['dlq'], help: 'kind of dead letters, as in the label group of delivery_dlq_group_messages' },
+  host: { lists: ['dlq'], help: 'host of the destination, with the port if it is not the default port' },
   callbackState: { lists: ['dlq'], help: `state of the failure callback: ${CALLBACK_STATES.join(', ')}` },
   state: {
     parameter: 'state',
     lists: ['events', 'runs'],
-    help: 'state of the message, such as FAILED or IN_PROGRESS; of runs: STARTED, SUCCESS, FAILED or CANCELED',
+    help: 'state of the message, such as FAILED or IN_PROGRESS; for runs: STARTED, SUCCESS, FAILED or CANCELED',
   },
   since: { parameter: 'fromDate', lists: TIMED, help: 'earliest time, inclusive' },
   until: { parameter: 'toDate', lists: TIMED, help: 'latest time, inclusive' },

@@ -15,7 +15,7 @@ export const PROBLEMS = {
     'nothing was changed; if a backup was restored, move the named file away',
   ],
   linked: [
-    'has more than one path, of which each has its own lock and -wal',
+    'has more than one path, and each path has a separate lock and -wal',
     'remove the other hard links, and mount its folder instead of the file',
   ],
   foreign: [

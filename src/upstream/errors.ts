@@ -104,10 +104,10 @@ const CODE_REMEDIES: readonly (readonly [codes: RegExp, remedy: string])[] = [
   [/^(ENOTFOUND|EAI_AGAIN)$/, 'check the host name and the resolver of this machine'],
   [/^ECONNREFUSED$/, 'nothing listens there: check the address, its port and the firewall'],
   [/^CERT_(HAS_EXPIRED|NOT_YET_VALID)$/, "renew the certificate; check this machine's clock"],
-  [/SELF_SIGNED|^UNABLE_TO/, 'name its CA: upstream.caFile for the service, NODE_EXTRA_CA_CERTS for all'],
+  [/SELF_SIGNED|^UNABLE_TO/, 'trust its CA: upstream.caFile for the service, NODE_EXTRA_CA_CERTS for all'],
   [/^ERR_TLS_CERT_ALTNAME_INVALID$/, 'the certificate is for another host: check the address'],
-  [/^(EPROTO|ERR_SSL_.*)$/, 'the port does not speak this TLS: check scheme and port'],
-  [/^UND_ERR_ABORTED$/, 'check user and password of the proxy, and what it allows'],
+  [/^(EPROTO|ERR_SSL_.*)$/, 'TLS failed at this port: check scheme and port'],
+  [/^UND_ERR_ABORTED$/, 'check user, password and access rules of the proxy'],
 ];
 
 interface FailedRead {

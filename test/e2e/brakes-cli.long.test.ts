@@ -100,7 +100,7 @@ it('approve reports that nothing is sent until the pause ends', async () => {
   await journals[0]?.journal.append([{ at: Date.now(), action: 'action-a', target, ...waiting }]);
   await cli('pause', '--by', 'bob', '--reason', 'deploying');
   expect((await cli('approve', '1-0')).said.split('\n')).toEqual([
-    'a: action-a is approved for the rule r; the next complete walk evaluates it again',
+    'a: action-a is approved for the rule r; the next complete walk evaluates the callback again',
     'nothing is sent until the pause ends (by bob: deploying)',
   ]);
 });
@@ -124,7 +124,7 @@ it('pause waits for a request in flight and reports it; reset-breaker reports a 
   await journals[0]?.journal.append([{ at: 1, step: 'breaker_opened', breaker: 'errors', reason: 'x' }]);
   expect(await cli('reset-breaker', 'errors', '--reason', 'fixed')).toEqual({
     code: 0,
-    said: 'no agent that holds the account a has executed this yet: the next holder executes it within seconds, if it still applies',
+    said: 'no agent has opened the account a yet: the request is stored, and an agent that opens the account executes it, if it is still valid',
   });
 });
 

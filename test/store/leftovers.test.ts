@@ -131,7 +131,7 @@ describe('a store with several paths', () => {
     for (const open of [openSqliteStore, attachSqliteStore]) {
       await expect(open({ path: other })).rejects.toMatchObject({
         reason: 'linked',
-        message: `${other} has more than one path, of which each has its own lock and -wal: remove the other hard links, and mount its folder instead of the file`,
+        message: `${other} has more than one path, and each path has a separate lock and -wal: remove the other hard links, and mount its folder instead of the file`,
       });
     }
     expect(readdirSync(dirname(other)).filter(name => /wal|shm/.test(name))).toEqual([]);

@@ -35,7 +35,7 @@ function receiverProbes(config: Config, { env, clock }: DoctorDeps, closing: Clo
     name,
     async run() {
       const url = URL.parse((await tokenSource(address, env)()).reveal());
-      if (!url) return fail('its address is invalid', 'check the file or variable that holds it');
+      if (!url) return fail('the address is invalid', 'check the file or variable that contains the address');
       const dispatcher = createDispatcher({ connectTimeout: TIME_LIMIT });
       closing.add('connections', () => dispatcher.destroy());
       return checkConnection(dispatcher, url, clock.now());

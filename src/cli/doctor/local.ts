@@ -64,8 +64,8 @@ async function checkPort(listen: string, { kind, path }: StoreOptions): Promise<
   const holder = kind === 'sqlite' ? lockHolder(path) : undefined;
   if (holder !== undefined) return ok(`${listen} is in use, probably by process ${holder}, which holds the store`);
   const isUnknown = kind !== 'sqlite' || process.platform !== 'linux';
-  if (isUnknown) return warn(`${listen} is in use`, 'check whether that is this agent');
-  return fail(`${listen} is in use by another program`, 'stop that program, or change the port here');
+  if (isUnknown) return warn(`${listen} is in use`, 'check whether this agent uses the port');
+  return fail(`${listen} is in use by another program`, 'stop that program, or configure another port');
 }
 
 /** Returns the probes of this machine. */

@@ -127,7 +127,7 @@ export const dlq = defineKind({
 function cadences({ every, filters }: DlqOptions, walkEvery: number): Rounds {
   return {
     ...(every < walkEvery && {
-      new: { every, requests: 1, why: 'reads each filter, too, if there are new entries', priority: 'dlq' },
+      new: { every, requests: 1, why: 'if there are new entries, also reads each filter', priority: 'dlq' },
     }),
     full: {
       every: walkEvery,

@@ -36,7 +36,7 @@ export const ReasonBody = z.strictObject(
 );
 
 export const ApprovalBody = z.strictObject(
-  { action: text.describe('Id of an action that waits, at least its first 6 characters, or the dlqId.') },
+  { action: text.describe('Id of a waiting action (or at least its first 6 characters), or the dlqId.') },
   { error: 'must be an object with action alone' },
 );
 

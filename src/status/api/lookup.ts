@@ -28,7 +28,7 @@ function filter(list: 'dlq' | 'events', name: FilterName) {
     })
     .optional()
     .describe(
-      `Filter: ${FILTERS[name].help}${isTime ? ', UTC without an offset, or a duration before now such as 2h' : ''}.`,
+      `Filter: ${FILTERS[name].help}${isTime ? ' (UTC if it has no offset), or a duration before now such as 2h' : ''}.`,
     );
 }
 

@@ -106,7 +106,7 @@ it('doctor reports a port that another program uses', async () => {
   const port = typeof address === 'object' ? address?.port : 0;
   const { of } = await diagnose(configFile(await answers(), { server: { listen: `127.0.0.1:${port}` } }));
   expect(of('port')).toEqual([
-    `fail port: 127.0.0.1:${port} is in use by another program → stop that program, or change the port here`,
+    `fail port: 127.0.0.1:${port} is in use by another program → stop that program, or configure another port`,
   ]);
 });
 
@@ -128,7 +128,7 @@ async function startWith(more: object = {}) {
 it('doctor warns about a used port if the store does not show which process holds it', async () => {
   const { file, env, listen } = await startWith({ store: { kind: 'memory' } });
   expect((await diagnose(file, { env })).of('port')).toEqual([
-    `warn port: ${listen} is in use → check whether that is this agent`,
+    `warn port: ${listen} is in use → check whether this agent uses the port`,
   ]);
 });
 
