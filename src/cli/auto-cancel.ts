@@ -56,7 +56,7 @@ async function withStore<T>({ store: options }: StoreSettings, work: (store: Sto
 }
 
 const waits = (account: string) =>
-  `no agent has opened the account ${account} yet: the request is stored, and an agent that opens the account executes it, if it is still valid`;
+  `no agent has executed this request yet: an agent that opens the account ${account} executes it within seconds, if it is still valid`;
 
 const SIGNS = { true: 'yes', false: 'NO', unknown: '?' } as const;
 
