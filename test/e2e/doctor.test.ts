@@ -25,7 +25,7 @@ it('doctor runs alongside an agent and exits with 0, with 1 after a failed check
   const well = await doctor();
   expect(well).toMatchObject({ code: 0, stderr: '' });
   expect(well.stdout).toMatch(/^ok +store +\S+store\.db, schema 2, /m);
-  if (process.platform === 'linux') expect(well.stdout).toContain(`process ${agent.process.pid} holds it`);
+  if (process.platform === 'linux') expect(well.stdout).toContain(`process ${agent.process.pid} uses it`);
 
   const refused = await doctor({ DELIVERY_TOKEN: 'canary-7f3a' }, '--json');
   expect(refused).toMatchObject({ code: 1, stderr: 'failed: a: token\n' });

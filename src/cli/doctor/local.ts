@@ -40,7 +40,7 @@ async function checkStore({ kind, path, url, schema }: StoreOptions, env: Env): 
   if (kind === 'sqlite') {
     const { file, version, size, holder } = inspectSqlite(path);
     if (version === undefined) return ok(`${file} does not exist yet; it can be created`);
-    return ok(`${file}, schema ${version}, ${mib(size)}${holder === undefined ? '' : `; process ${holder} holds it`}`);
+    return ok(`${file}, schema ${version}, ${mib(size)}${holder === undefined ? '' : `; process ${holder} uses it`}`);
   }
   if (url === null) return skip('needs store.url');
   const { inspectPostgres } = await import('../../store/postgres-inspect.ts');
@@ -62,7 +62,7 @@ async function checkPort(listen: string, { kind, path }: StoreOptions): Promise<
       return fail(message, 'listen on an address of this machine, above port 1023');
   }
   const holder = kind === 'sqlite' ? lockHolder(path) : undefined;
-  if (holder !== undefined) return ok(`${listen} is in use, probably by process ${holder}, which holds the store`);
+  if (holder !== undefined) return ok(`${listen} is in use, probably by process ${holder}, which uses the store`);
   const isUnknown = kind !== 'sqlite' || process.platform !== 'linux';
   if (isUnknown) return warn(`${listen} is in use`, 'check whether this agent uses the port');
   return fail(`${listen} is in use by another program`, 'stop that program, or configure another port');

@@ -49,7 +49,7 @@ const COMMANDS = {
 type Order = (typeof COMMANDS)[keyof typeof COMMANDS];
 const PATHS = [RELOAD, ...Object.keys(COMMANDS)];
 
-const WAITING = 'the account is not open now: the leader executes the order when it is';
+const WAITING = 'the account is not open yet: the leader executes the request when it has opened the account';
 
 /** The body parser's own messages quote the body. */
 function refuseBody(error: unknown, _request: Request, response: Response, next: NextFunction): void {

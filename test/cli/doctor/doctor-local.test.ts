@@ -138,11 +138,11 @@ it.skipIf(process.platform !== 'linux')(
     const { file, env, listen } = await startWith();
     const { of } = await diagnose(file, { env });
     expect(of('port')).toEqual([
-      `ok port: ${listen} is in use, probably by process ${process.pid}, which holds the store`,
+      `ok port: ${listen} is in use, probably by process ${process.pid}, which uses the store`,
     ]);
     expect(of('store')).toEqual([
       expect.stringMatching(
-        new RegExp(`^ok store: .*store\\.db, schema 2, \\d+ MiB; process ${process.pid} holds it$`),
+        new RegExp(`^ok store: .*store\\.db, schema 2, \\d+ MiB; process ${process.pid} uses it$`),
       ),
     ]);
   },
