@@ -57,7 +57,8 @@ async function runChatScript(config: string, env: Readonly<Record<string, string
 }
 
 const NO_AGENT = /^No running agent responded/;
-const NO_STORE = /^No running agent responded through the store \/.+, which does not exist: this command reads the accounts once/;
+const NO_STORE =
+  /^No running agent responded through the store \/.+, which does not exist: this command reads the accounts once/;
 
 describe.skipIf(!requireProgram('jq') || !requireProgram('curl'))('the chat script in docs/inspect.md', () => {
   it('the chat script posts the report only if something is wrong, and the error if the configuration is missing', async () => {

@@ -141,9 +141,7 @@ it.skipIf(process.platform !== 'linux')(
       `ok port: ${listen} is in use, probably by process ${process.pid}, which uses the store`,
     ]);
     expect(of('store')).toEqual([
-      expect.stringMatching(
-        new RegExp(`^ok store: .*store\\.db, schema 2, \\d+ MiB; process ${process.pid} uses it$`),
-      ),
+      expect.stringMatching(new RegExp(`^ok store: .*store\\.db, schema 2, \\d+ MiB; process ${process.pid} uses it$`)),
     ]);
   },
 );
