@@ -21,7 +21,7 @@ function alternatives<T extends z.ZodType<string>>(text: T) {
           return z.NEVER;
         })
         .optional()
-        .describe('Regular expression (RE2) for the whole value; `.` matches line breaks.'),
+        .describe('Regular expression (RE2) that must match the whole value. `.` also matches line breaks.'),
     })
     .refine(ways => Object.values(ways).some(way => way !== undefined), { error: ALTERNATIVES });
 }
@@ -44,7 +44,7 @@ export const conditions = z.strictObject({
   flowControlKey: text.optional().describe('Same patterns as `url`, for the flow-control key.'),
   responseStatus: alternatives(digits)
     .optional()
-    .describe('Same patterns as `url`, for the digits of the last status, such as `{ prefix: [5] }`.'),
+    .describe('Same patterns as `url`, for the digits of the last HTTP status, such as `{ prefix: [5] }`.'),
 } satisfies Readonly<Record<ConditionKey, z.ZodType>>);
 
 export const NO_MATCH = `must name at least one of ${CONDITION_KEYS.join(', ')}: an empty match would match everything`;

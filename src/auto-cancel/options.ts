@@ -32,33 +32,35 @@ const denied = z
 export const MODES = ['plan', 'approve', 'enforce'] as const;
 
 const actingRule = z.strictObject({
-  name: EntryName.describe('Value of the label `rule`; unique.'),
+  name: EntryName.describe('Unique name, used as the label `rule`.'),
   mode: z
     .enum(MODES, { error: `must be one of ${MODES.join(', ')}` })
     .default('plan')
     .describe(
-      '`plan` only records cancels, `approve` waits for an operator, `enforce` cancels. `autoCancel.mode` may restrict it.',
+      '`plan` only records cancels, `approve` waits for an operator’s approval, `enforce` cancels. `autoCancel.mode` may restrict this.',
     ),
   expires: end
     .nullable()
     .default(null)
     .describe(
-      'After this time, the rule behaves as in mode `plan`; a date includes the whole day (UTC). Required for `enforce`.',
+      'Time after which the rule behaves as in mode `plan`. A date includes the whole day (UTC). Required for `enforce`.',
     ),
-  accounts: AccountNames.describe('Accounts to which the rule applies. Default: all.'),
+  accounts: AccountNames.describe('Accounts to which the rule applies. Default: all accounts.'),
   grace: DurationOrZero.prefault('30m').describe(
-    'Wait between finding a callback stuck and cancelling it. A walk after the wait evaluates it again.',
+    'Minimum time between finding a callback stuck and cancelling it. After this time, a walk must find the callback stuck again.',
   ),
   limits: z
     .strictObject({
-      perRun: count.default(2).describe('Maximum cancels per walk.'),
+      perRun: count.default(2).describe('Maximum cancels per walk (full scan of the queue).'),
       perHour: count.default(6).describe('Maximum cancels per hour.'),
     })
     .prefault({})
-    .describe('Limits of this rule for each account.'),
+    .describe('Limits of this rule, for each account separately.'),
   cooldown: z
     .strictObject({
-      perUrl: DurationOrZero.prefault('10m').describe('Minimum time between two cancels with the same URL.'),
+      perUrl: DurationOrZero.prefault('10m').describe(
+        'Minimum time between two cancels for messages with the same URL.',
+      ),
     })
     .prefault({}),
   windows: z
@@ -72,36 +74,40 @@ const actingRule = z.strictObject({
         .array(denied)
         .max(100)
         .default([])
-        .describe('The rule never cancels in these windows, which override `allow`.'),
+        .describe('Periods in which the rule never cancels. They override `allow`.'),
     })
     .prefault({}),
   notify: z
     .array(z.string())
     .default([])
-    .describe('Notifiers that receive notifications of this rule, even without `alerts.enabled`.'),
+    .describe('Notifiers for notifications of this rule, even if `alerts.enabled` is `false`.'),
   recheckAfter: Duration.prefault('24h').describe(
-    'With `blind`: how long an entry is skipped after the service reported no callback in progress.',
+    'For `blind`: how long the rule skips an entry after the service reported no callback in progress.',
   ),
 });
 
 const detectionShape = z.strictObject({
   match: conditions
     .refine(match => Object.values(match).some(way => way !== undefined), { error: NO_MATCH })
-    .describe('Entries to which the rule applies: every key must match. A missing field does not match.'),
+    .describe(
+      'Entries to which the rule applies. An entry must match every key. An entry without the field does not match.',
+    ),
   except: conditions
     .prefault({})
-    .describe('As `match`, for entries to exclude. One matching key or one missing field is enough.'),
+    .describe(
+      'As `match`, for entries to exclude. One matching key or one missing field is enough to exclude an entry.',
+    ),
   evidence: z
     .enum(['reported', 'blind'], { error: 'must be reported or blind' })
     .default('reported')
     .describe(
-      '`reported`: the service reports the callback as in progress. `blind`: it reports no state, and only elapsed time counts.',
+      '`reported`: the service reports the callback as in progress. `blind`: the service reports no state, and only the elapsed time counts.',
     ),
   acceptUnverified: z
     .boolean()
     .default(false)
-    .describe('With `blind`: confirms that the rule may cancel without knowing whether a callback is in progress.'),
-  stuckWhen: stuckWhen.prefault({}).describe('When a callback is stuck: all conditions must hold.'),
+    .describe('For `blind`: confirms that the rule may cancel without knowing whether a callback is in progress.'),
+  stuckWhen: stuckWhen.prefault({}).describe('Conditions for a stuck callback. All of them must be true.'),
 });
 
 /** Requires the minimum time for this kind of evidence and rejects the one for the other kind. */
@@ -151,33 +157,35 @@ export const autoCancelOptions = z.strictObject({
     .enum(['off', 'plan', 'enforce'], { error: 'must be off, plan or enforce' })
     .default('off')
     .describe(
-      '`off`: rules are not evaluated. `plan`: all rules run in mode `plan`. `enforce`: each rule uses its own mode.',
+      '`off`: rules are not evaluated. `plan`: all rules run in mode `plan`. `enforce`: each rule runs in its configured mode.',
     ),
-  stopFile: z.string().min(1).default('./data/STOP').describe('A file that stops all cancels while it exists.'),
+  stopFile: z.string().min(1).default('./data/STOP').describe('While this file exists, the agent cancels nothing.'),
   limits: z
     .strictObject({
-      perRun: count.default(5).describe('Maximum cancels per walk.'),
+      perRun: count.default(5).describe('Maximum cancels per walk (full scan of the queue).'),
       perHour: count.default(20).describe('Maximum cancels per hour.'),
       perDay: count.default(50).describe('Maximum cancels per day.'),
       spacing: DurationOrZero.prefault('2s').describe('Minimum time between two cancels.'),
     })
     .prefault({})
-    .describe('Limits of all rules combined, for each account.'),
+    .describe('Limits of all rules together, for each account separately.'),
   breaker: z
     .strictObject({
       candidates: z
         .strictObject({
-          max: count.default(25).describe('Opens the breaker if one walk finds more candidates than this.'),
+          max: count.default(25).describe('The breaker opens if one walk finds more candidates than this number.'),
           percent: percent
             .default(30)
-            .describe('Opens the breaker if more than this percentage of the matched callbacks are candidates.'),
+            .describe('The breaker opens if more than this percentage of the matched callbacks are candidates.'),
           minPopulation: count.default(10).describe('Minimum number of matched callbacks for `percent` to apply.'),
         })
         .prefault({})
-        .describe('Opens on too many candidates, which suggest an error in a rule or in the service.'),
+        .describe(
+          'The breaker opens if there are too many candidates (stuck callbacks), which suggest an error in a rule or in the service.',
+        ),
       errors: z
         .strictObject({
-          max: count.min(1).default(3).describe('Opens the breaker after this number of failed cancels.'),
+          max: count.min(1).default(3).describe('The breaker opens after this number of failed cancels.'),
           within: Duration.prefault('15m').describe('Period in which failed cancels are counted.'),
         })
         .prefault({}),
@@ -185,28 +193,32 @@ export const autoCancelOptions = z.strictObject({
         .strictObject({
           percent: percent
             .default(50)
-            .describe('Opens the breaker if at least this percentage of cancels came too late.'),
-          ofLast: count.min(1).max(1000).default(10).describe('Number of most recent cancels that are evaluated.'),
+            .describe('The breaker opens if at least this percentage of recent cancels came too late.'),
+          ofLast: count
+            .min(1)
+            .max(1000)
+            .default(10)
+            .describe('Number of recent cancels from which the agent computes the percentage.'),
         })
         .prefault({})
-        .describe('Opens if too many cancels came too late: the callbacks had already ended.'),
+        .describe('The breaker opens if too many cancels came too late, because the callbacks had already ended.'),
     })
     .prefault({})
-    .describe('Each breaker stops all cancels of the account until an operator resets it.'),
+    .describe('An open breaker stops all cancels of the account until an operator resets the breaker.'),
   pauseWhileAlerts: z
     .array(z.string())
     .default([])
     .describe(
-      'Alerts, or kinds of problems, that stop all cancels of an account while they fire for it or their state is unknown.',
+      'Alerts or kinds of problems. While one is firing or unknown for an account, the agent cancels nothing in this account.',
     ),
   idFrom: z
     .enum(['dlqId', 'messageId'], { error: 'must be dlqId or messageId' })
     .default('dlqId')
-    .describe('Field that identifies the callback to cancel. An entry without it is never cancelled.'),
+    .describe('Field that identifies the callback to cancel. An entry without this field is never cancelled.'),
   rules: autoCancelRules
     .default([])
     .describe(
-      'Rules that define stuck callbacks. If several match, the rule with the most cautious mode applies; of several such rules, the first.',
+      'Rules that define stuck callbacks. If several rules match, the most cautious mode applies. If several rules have this mode, the first one applies.',
     ),
 });
 

@@ -12,14 +12,14 @@ function roundedUp(ms: number): string {
 export const stuckWhen = z
   .strictObject({
     inProgressFor: Duration.optional().describe(
-      `With \`reported\`: minimum time during which complete walks have found the callback in progress. Default: ${STUCK_DEFAULTS.inProgressFor / 3_600_000}h. Must be at least the time that all assumed retries can take.`,
+      `For \`reported\`: minimum time for which walks have found the callback in progress. This time must cover all assumed retries. Default: ${STUCK_DEFAULTS.inProgressFor / 3_600_000}h.`,
     ),
     seenFor: Duration.optional().describe(
-      'Required with `blind`: minimum time during which complete walks have listed the entry. Must be at least the time that all assumed retries can take.',
+      'Required for `blind`: minimum time for which walks have listed the entry. This time must cover all assumed retries.',
     ),
-    snapshots: z.int().min(1).optional().describe('Minimum number of complete walks that have found the callback.'),
+    snapshots: z.int().min(1).optional().describe('Minimum number of walks that have found the callback.'),
     maxGap: Duration.optional().describe(
-      'Maximum time between two consecutive walks that found the callback. The shortest `maxGap` of an account’s rules applies; complete walks run at least twice within it. Default: 30m, or three times `rescanEvery` if longer.',
+      'Maximum time between two consecutive walks that found the callback. The shortest `maxGap` of an account’s rules applies. At least two walks start within this time. Default: 30m, or three times `rescanEvery` if that is longer.',
     ),
     pastRetryWindow: z
       .number()
@@ -28,14 +28,12 @@ export const stuckWhen = z
       .default(STUCK_DEFAULTS.pastRetryWindow)
       .describe('Minimum time in progress, as a multiple of the time that all retries and attempts may take.'),
     assumeMaxRetries: intOption({ min: 0, max: 100, otherwise: STUCK_DEFAULTS.assumeMaxRetries }).describe(
-      'Assumed number of retries. A higher number reported by the service takes precedence.',
+      'Assumed number of retries. A higher number that the service reports takes precedence.',
     ),
     assumeTimeout: Duration.prefault(formatDuration(STUCK_DEFAULTS.assumeTimeout)).describe(
       'Assumed maximum duration of an attempt.',
     ),
-    idleFor: Duration.optional().describe(
-      'Minimum time without an event of the message or its callback in the event log.',
-    ),
+    idleFor: Duration.optional().describe('Minimum time since the newest event of the message or its callback.'),
   })
   .superRefine((stuckWhen, context) => {
     const { assumeMaxRetries, assumeTimeout, seenFor, inProgressFor } = stuckWhen;

@@ -45,7 +45,7 @@ const { gauge } = familiesOf<PlanFacts>();
 const families = {
   limit: gauge({
     name: 'delivery_account_limit',
-    help: 'Limit of the account’s plan in bytes, seconds or a count, from the newer of the management API and the last token reset, or as configured. Never withdrawn.',
+    help: 'Limit of the account’s plan, in bytes, seconds or a number, from the management API, the last token reset or the configuration. Never withdrawn.',
     labels: ['limit'],
     values: { limit: ACCOUNT_LIMITS },
     isLasting: true,
@@ -53,12 +53,12 @@ const families = {
   }),
   requests: gauge({
     name: 'delivery_account_requests_today',
-    help: 'Requests of the account in the UTC day of the last read of the management API.',
+    help: 'Requests of the account on the current UTC day, as of the last read of the management API.',
     pick: ({ usage }) => usage?.requestsToday,
   }),
   deadLetters: gauge({
     name: 'delivery_account_dlq_messages',
-    help: 'Messages in the dead-letter queue according to the management API. delivery_dlq_messages is the agent’s own count.',
+    help: 'Messages in the dead-letter queue according to the management API. delivery_dlq_messages is the agent’s own number.',
     pick: ({ usage }) => usage?.dlqMessages,
   }),
 };
@@ -67,7 +67,7 @@ const [RESET_ROW, READ_ROW] = ['record', 'read'];
 
 export const usageOptions = z.strictObject({
   every: Duration.prefault('30m').describe(
-    'Interval between reads of limits and usage from the management API, at two requests each. Needs `paths.account`.',
+    'Interval between reads of limits and usage from the management API. Each read takes two requests. Requires `paths.account`.',
   ),
 });
 

@@ -21,7 +21,7 @@ const familiesOptions = z.strictObject({
     .array(z.string().min(1).max(200))
     .max(1000)
     .default([])
-    .describe('Metric families that are not exposed; `*` matches any characters. `delivery_up` cannot be excluded.'),
+    .describe('Metric families that are not exposed. `*` matches any characters. `delivery_up` cannot be excluded.'),
 });
 
 export const collectOptions = z.strictObject({

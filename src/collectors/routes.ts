@@ -46,7 +46,7 @@ export const routesOption = z
   .refine(routes => new Set(routes).size === routes.length, { error: 'must not name a pattern twice' })
   .default([])
   .describe(
-    `Path patterns of routes, such as \`/users/:id\` or \`/files/*path\`: see docs/collectors.md. The first match is the route; without one it is \`${UNMATCHED}\`.`,
+    `Path patterns of routes, such as \`/users/:id\` or \`/files/*path\`: see docs/collectors.md. The first matching pattern is the route. Without a match, the route is \`${UNMATCHED}\`.`,
   );
 
 /** The route of a URL is the first pattern that matches its path, or UNMATCHED. */

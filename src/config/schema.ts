@@ -12,11 +12,11 @@ import { logOptions, tracingOptions } from '../telemetry/options.ts';
 import { accountOptions, upstreamOptions } from '../upstream/options.ts';
 
 const accountWithOverrides = accountOptions.safeExtend({
-  collect: overridesOf(collectOptions).optional().describe('Overrides of `collect`; omitted keys are inherited.'),
-  upstream: overridesOf(upstreamOptions).optional().describe('Overrides of `upstream`; omitted keys are inherited.'),
+  collect: overridesOf(collectOptions).optional().describe('Overrides of `collect`. Omitted keys are inherited.'),
+  upstream: overridesOf(upstreamOptions).optional().describe('Overrides of `upstream`. Omitted keys are inherited.'),
   objectives: overridesOf(objectivesOptions)
     .optional()
-    .describe('Overrides of `objectives`; omitted keys are inherited.'),
+    .describe('Overrides of `objectives`. Omitted keys are inherited.'),
 });
 
 const NONE_ENABLED = 'must have at least one collector enabled';
@@ -31,14 +31,14 @@ export const ConfigInput = z.strictObject({
     .array(z.string().min(1))
     .default([])
     .describe(
-      'Glob patterns of files with further accounts (each file is a list), relative to this file: `[accounts.d/*.yaml]`.',
+      'Glob patterns of files with further accounts, relative to this file: `[accounts.d/*.yaml]`. Each file is a list.',
     ),
   accounts: z
     .array(accountWithOverrides, { error: 'must be a list of accounts' })
     .min(1, { error: 'must have at least one account' })
     .superRefine(uniqueNames)
     .describe(
-      'Accounts to watch. Each region is a separate entry with its own token, dead-letter queue and event log.',
+      'Accounts to watch. Add one entry per region, because each region has a separate token, dead-letter queue and event log.',
     ),
   collect: collectOptions
     .refine(isAnyEnabled, { error: NONE_ENABLED })
@@ -50,8 +50,10 @@ export const ConfigInput = z.strictObject({
   schedules: schedulesOptions
     .superRefine(uniqueNames)
     .default([])
-    .describe('Recurring deliveries. Metrics show whether each expected start is in the event log.'),
-  staleness: stalenessOptions.prefault({}).describe('When outdated data is marked as stale, and when it is withdrawn.'),
+    .describe('Recurring deliveries. The agent looks for each expected start in the event log.'),
+  staleness: stalenessOptions
+    .prefault({})
+    .describe('When outdated data is marked as stale, and when stale data is withdrawn (no longer exposed).'),
   tracing: tracingOptions
     .prefault({})
     .describe('OpenTelemetry traces of the agent, and spans of messages: see docs/integrations.md#traces.'),
@@ -60,7 +62,7 @@ export const ConfigInput = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'A dead man’s switch such as healthchecks.io, requested while the agent is healthy. While data is stale or a token is rejected, `/fail` is appended to the path.',
+      'A dead man’s switch, such as healthchecks.io, which the agent requests regularly. While data is stale or a token is rejected, the agent appends `/fail` to the path.',
     ),
   autoCancel: autoCancelOptions
     .prefault({})

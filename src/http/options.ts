@@ -55,37 +55,37 @@ const replicaUrl = z
 
 export const serverOptions = z.strictObject({
   listen: ListenAddress.default('0.0.0.0:10922').describe(
-    '`host:port` for all routes; write an IPv6 host in brackets.',
+    'Address (`host:port`) for all routes. Write an IPv6 host in brackets.',
   ),
   public: z
     .boolean()
     .default(false)
     .describe(
-      'Whether every host that reaches the port may read the data. `true` only turns off the warning about a port without authentication.',
+      '`true` confirms that everyone who can reach the port may read the data. This only turns off the warning about a port without authentication.',
     ),
   probesListen: ListenAddress.nullable()
     .default(null)
     .describe(
-      '`host:port` of a second listener that serves only `/-/healthy` and `/-/ready`, without TLS, authentication or Host check.',
+      'Address (`host:port`) of a second listener, without TLS, authentication or Host check. It serves only `/-/healthy` and `/-/ready`.',
     ),
   externalUrl: z
     .url({ protocol: /^https?$/, error: 'must be an http or https address' })
     .nullable()
     .default(null)
     .describe(
-      'URL of this agent in links and service discovery (`/api/v1/sd`): users and Prometheus must be able to reach it. Default: the Host header of the request.',
+      'URL at which users and Prometheus reach this agent, used in links and in service discovery (`/api/v1/sd`). Default: the Host header of the request.',
     ),
   replicaUrl: replicaUrl
     .nullable()
     .default(null)
     .describe(
-      'With `store.kind: postgres`: URL of this process for standbys and Prometheus; use `{ env: NAME }` if all processes share this file. Default: derived from `listen` and the host name.',
+      'For `store.kind: postgres`: URL at which standbys and Prometheus reach this process. If several processes share this file, use `{ env: NAME }`. Default: `listen` and the host name.',
     ),
   lifecycle: z
     .boolean()
     .default(false)
     .describe(
-      'Whether POST routes are served: `/-/reload`, and for authenticated users `/api/v1/auto-cancel/{approve,pause,resume}`. Otherwise they return 403.',
+      'Whether POST routes are enabled: `/-/reload` and, for authenticated users, `/api/v1/auto-cancel/{approve,pause,resume}`. Disabled routes return 403.',
     ),
   maxConnections: z
     .int()
@@ -93,13 +93,13 @@ export const serverOptions = z.strictObject({
     .max(100_000)
     .default(BOUNDS.maxConnections)
     .describe(
-      'Maximum number of open connections. A further one replaces the oldest without a request in progress; if there is none, it is refused.',
+      'Maximum number of open connections. At the limit, a new connection replaces the longest idle one. If none is idle, the agent refuses the new connection.',
     ),
   allowedHosts: z
     .array(allowedHost)
     .default([])
     .describe(
-      'Names and addresses allowed in the Host header, such as `[dw.example.com]`; others get 421. Protects against DNS rebinding. Default: any.',
+      'Hosts that requests may name in the Host header, such as `[dw.example.com]`. Other requests get 421. This prevents DNS rebinding. Default: any host.',
     ),
   webConfigFile: z
     .string()
@@ -107,7 +107,7 @@ export const serverOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'File with TLS certificate, client certificates and users, in a subset of the format of Prometheus’ `--web.config.file`: see docs/access.md. Reloaded when it changes.',
+      'File with settings for TLS, client certificates and users, reloaded when it changes: see docs/access.md. The format is a subset of Prometheus’ `--web.config.file`.',
     ),
 });
 

@@ -42,7 +42,7 @@ export const TimeZone = z
   .default('UTC');
 
 export const cronWindow = z.strictObject({
-  cron: CronText.describe("Start of the window, as five cron fields: `'0 8 * * 1-5'`."),
+  cron: CronText.describe("When the window opens, as five cron fields: `'0 8 * * 1-5'`."),
   for: Duration.describe('How long the window stays open.'),
   tz: TimeZone.describe('IANA time zone of `cron`.'),
 });

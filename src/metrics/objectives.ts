@@ -10,12 +10,12 @@ const ratio = z
 export const objectivesOptions = z.strictObject({
   delivered: ratio
     .default(0.99)
-    .describe('Target share of ended messages that are delivered; the rest is the error budget.'),
+    .describe('Target share of ended messages that are delivered. The rest is the error budget.'),
   onTime: ratio
     .default(0.99)
-    .describe('Target share of messages that are delivered within `onTimeWithin`; failed ones miss it.'),
+    .describe('Target share of messages that are delivered within `onTimeWithin`. Failed messages are not on time.'),
   onTimeWithin: Duration.prefault('5m').describe(
-    'Maximum time between a message’s due time and its end. A change is not retroactive.',
+    'Maximum time from a message’s due time to its delivery. A change does not affect earlier messages.',
   ),
   window: Duration.prefault('30d').describe('Period to which `delivered` and `onTime` apply.'),
   dlqMaxAge: Duration.prefault('1d').describe('Age at which a dead letter counts as too old.'),

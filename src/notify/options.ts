@@ -50,7 +50,7 @@ const alertmanagerOptions = z.strictObject({
     )
     .min(1, { error: 'must have at least one address' })
     .describe(
-      'URLs of all members of a cluster, without `/api/v2`; each gets every alert. Do not use a load balancer.',
+      'URLs of all members of a cluster, without `/api/v2`. Each member gets every alert. Do not use a load balancer.',
     ),
 });
 
@@ -65,20 +65,20 @@ const webhookOptions = z
     url: secretAddress
       .optional()
       .describe(
-        'URL that gets a POST when alerts change: `{ env: NAME }`, `{ file: PATH }` or the URL itself. Required, except for `pagerduty`.',
+        'URL for POST requests when alerts change: `{ env: NAME }`, `{ file: PATH }` or the URL itself. All formats except `pagerduty` require it.',
       ),
     secret: secret
       .nullable()
       .default(null)
-      .describe('Key that signs requests, or PagerDuty’s routing key: `{ env: NAME }` or `{ file: PATH }`.'),
+      .describe('Key that signs requests (`pagerduty`: the routing key): `{ env: NAME }` or `{ file: PATH }`.'),
     headers: headerSettings.describe(
-      'Headers to send if `format` is `template`. Each value is a text or `{ env: NAME }`. Default content type: application/json.',
+      'Headers for the format `template`. Each value is a text or `{ env: NAME }`. Default content type: application/json.',
     ),
     body: z
       .string()
       .default('')
       .describe(
-        'Body of requests in the format `template`, with `{{ title }}`, `{{ text }}`, `{{ status }}`, `{{ severity }}` and `{{ url }}`, which are escaped for JSON.',
+        'Body for the format `template`. It may contain `{{ title }}`, `{{ text }}`, `{{ status }}`, `{{ severity }}` and `{{ url }}`, which are escaped for JSON.',
       ),
     format: z
       .enum(FORMAT_NAMES, { error: `must be one of ${FORMAT_NAMES.join(', ')}` })
@@ -92,13 +92,13 @@ const webhookOptions = z
       .array(groupLabel)
       .default(['alertname', 'account'])
       .describe(
-        'Alerts with the same values of these labels form a group, which is sent as one notification; `[]`: one group of all alerts. Not for `pagerduty`.',
+        'Alerts with the same values of these labels are sent as one notification. `[]`: all alerts together. Not for `pagerduty`.',
       ),
     groupWait: DurationOrZero.prefault('10s').describe(
-      'How long a change waits for other changes of its group. Not for `pagerduty`.',
+      'How long a change waits for further changes of its group. Not for `pagerduty`.',
     ),
     repeatEvery: Duration.prefault('4h').describe(
-      'Interval at which an unchanged firing group is sent again, and after which a refused alert is retried.',
+      'Interval at which an unchanged firing group is sent again. A refused alert is also retried after this time.',
     ),
   })
   .transform(({ url, ...options }, context) => {
@@ -128,15 +128,15 @@ export const silenceOptions = z
   .strictObject({
     match: labelMatch
       .refine(match => Object.keys(match).length > 0, { error: 'must have at least one label' })
-      .describe('Labels of the silenced alerts: all must match, each with one of its values.'),
+      .describe('Labels of the silenced alerts. An alert must have all of them, with one of the listed values each.'),
     from: timeWithZone.nullable().default(null).describe('Start, inclusive. Default: immediately.'),
-    until: timeWithZone.nullable().default(null).describe('End, exclusive. Required without `windows`.'),
+    until: timeWithZone.nullable().default(null).describe('End, exclusive. Required if there are no `windows`.'),
     windows: z
       .array(cronWindow)
       .max(100)
       .default([])
-      .describe('Silences only while one of these windows is open. Default: always.'),
-    reason: z.string().min(1).max(200).describe('Shown with the alert.'),
+      .describe('The silence applies only while one of these windows is open. Default: always.'),
+    reason: z.string().min(1).max(200).describe('Reason, which is shown with the alert.'),
   })
   .refine(({ from, until }) => from === null || until === null || from < until, {
     error: 'must be after from',
@@ -161,7 +161,7 @@ export type HeartbeatOptions = z.output<typeof heartbeatOptions>;
 
 export const notifierOptions = z
   .strictObject({
-    name: EntryName.describe('Value of the label `notifier`; unique.'),
+    name: EntryName.describe('Unique name, used as the label `notifier`.'),
     severity: z
       .enum(SEVERITIES, { error: `must be one of ${SEVERITIES.join(', ')}` })
       .default('info')
@@ -169,10 +169,12 @@ export const notifierOptions = z
     match: labelMatch
       .default({})
       .describe(
-        'Labels of the alerts that are sent: all must match, each with one of its values. Default: all alerts.',
+        'Labels of the alerts to send. An alert must have all of them, with one of the listed values each. Default: all alerts.',
       ),
-    alertmanager: alertmanagerOptions.optional().describe('Alertmanager 0.16 or newer, through its API v2.'),
-    webhook: webhookOptions.optional().describe('HTTP requests in one of several formats.'),
+    alertmanager: alertmanagerOptions
+      .optional()
+      .describe('Sends alerts to Alertmanager 0.16 or newer, through its API v2.'),
+    webhook: webhookOptions.optional().describe('Sends HTTP requests in one of several formats.'),
   })
   .refine(({ alertmanager, webhook }) => (alertmanager === undefined) !== (webhook === undefined), {
     error: 'must have exactly one of alertmanager, webhook',

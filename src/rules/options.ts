@@ -10,42 +10,50 @@ const selector = z.strictObject({
   labels: z
     .record(z.string(), labelValues)
     .prefault({})
-    .describe('Label values to match, `account` included. Other labels match any value.'),
+    .describe('Label values to match, for example of `account`. Labels that are not listed match any value.'),
 });
 
 export type Selector = z.output<typeof selector>;
 
 const over = Duration.describe(
-  'Length of the window. The condition is unknown until there is data for the complete window.',
+  'Length of the window. The condition is unknown until the agent has data for the complete window.',
 );
 
 const kinds = {
-  above: selector.safeExtend({ value: z.number().describe('Holds while the value is above this.') }),
-  below: selector.safeExtend({ value: z.number().describe('Holds while the value is below this.') }),
+  above: selector.safeExtend({
+    value: z.number().describe('The condition is true while the value is above this number.'),
+  }),
+  below: selector.safeExtend({
+    value: z.number().describe('The condition is true while the value is below this number.'),
+  }),
   growth: selector
     .safeExtend({
       over,
       atLeast: z.number().positive().describe('Minimum increase of the value since the start of the window.'),
     })
-    .describe('Growth over a window.'),
+    .describe('Growth of a value within a window.'),
   age: selector
-    .safeExtend({ above: Duration.describe('Holds while the timestamp is older than this.') })
-    .describe('Age of a timestamp, in a metric named `…_timestamp_seconds`.'),
+    .safeExtend({ above: Duration.describe('The condition is true while the timestamp is older than this.') })
+    .describe('Age of a timestamp. The metric’s name must end in `_timestamp_seconds`.'),
   ratio: z
     .strictObject({
-      part: selector.describe('A counter, summed over all its series of an account.'),
-      whole: selector.describe('The counter for the total, summed like `part`.'),
+      part: selector.describe('Counter of the part, summed over its series of an account.'),
+      whole: selector.describe('Counter of the total, summed over its series of an account.'),
       over,
-      above: z.number().min(0).describe('Holds while the share is above this; 0.05 is 5 %.'),
-      atLeast: z.number().positive().default(1).describe('Minimum increase of `whole` for the condition to hold.'),
+      above: z.number().min(0).describe('The condition is true while the ratio is above this number: 0.05 is 5 %.'),
+      atLeast: z
+        .number()
+        .positive()
+        .default(1)
+        .describe('Minimum increase of `whole`. Below it, the condition is false.'),
     })
-    .describe('Ratio of the increases of two counters.'),
+    .describe('Ratio of the increases of two counters within a window.'),
   stale: z
     .strictObject({
       collector: z.string().describe('Value of the label `collector`, such as `dlq`.'),
-      round: z.string().optional().describe('Value of the label `round`. Default: any.'),
+      round: z.string().optional().describe('Value of the label `round`. Default: any round.'),
     })
-    .describe('Holds while the data of a collector is stale.'),
+    .describe('The condition is true while the data of a collector is stale.'),
 };
 
 type Kind = keyof typeof kinds;
@@ -91,12 +99,12 @@ const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, {
 });
 
 export const alertRule = z.strictObject({
-  name: name.describe('Value of the label `alertname`; unique.'),
+  name: name.describe('Unique name, used as the label `alertname`.'),
   for: DurationOrZero.prefault('0s').describe(
-    'How long the condition must hold before the alert fires. `0s`: it fires immediately.',
+    'How long the condition must be true before the alert fires. With `0s`, the alert fires immediately.',
   ),
   keepFiringFor: DurationOrZero.prefault('0s').describe(
-    'How long the alert keeps firing after its condition has ended.',
+    'How long the alert keeps firing after its condition has become false.',
   ),
   labels: z
     .record(
@@ -116,7 +124,7 @@ export const alertRule = z.strictObject({
     )
     .default({})
     .describe('Annotations, such as `summary`. They may contain `{{ $value }}` and `{{ $labels.NAME }}`.'),
-  when: alertCondition.describe('The condition: exactly one of the following.'),
+  when: alertCondition.describe('The condition, with exactly one of the following keys.'),
 });
 
 /** Times: milliseconds. */
@@ -130,7 +138,7 @@ export function expand(text: string, labels: Readonly<Record<string, string>>, v
 
 const builtinOptions = z
   .strictObject({
-    severity: z.enum(CHECK_SEVERITIES).default('warning').describe('Lowest severity that is sent.'),
+    severity: z.enum(CHECK_SEVERITIES).default('warning').describe('Lowest severity of built-in alerts that are sent.'),
     disable: z
       .array(z.enum(CHECK_KINDS))
       .default([])
@@ -151,20 +159,25 @@ const builtinOptions = z
 export type BuiltinOptions = z.output<typeof builtinOptions>;
 
 export const alertsOptions = z.strictObject({
-  enabled: z.boolean().default(false).describe('Whether built-in alerts are sent, and `rules` evaluated and sent.'),
-  builtin: builtinOptions.describe('Built-in alerts for the problems on the status page. `null`: none.'),
+  enabled: z
+    .boolean()
+    .default(false)
+    .describe('Whether the agent sends built-in alerts and the alerts of your `rules`.'),
+  builtin: builtinOptions.describe(
+    'Built-in alerts for the problems on the status page. `null` turns off all of them.',
+  ),
   evaluateEvery: Duration.prefault('15s').describe('Interval between evaluations.'),
   rules: z
     .array(alertRule)
     .superRefine(uniqueNames)
     .default([])
-    .describe('Alerts in addition to the built-in ones, evaluated for each account.'),
+    .describe('Your own alerts, evaluated for each account.'),
   silences: z
     .array(silenceOptions)
     .max(1000)
     .default([])
     .describe('Alerts that are evaluated and shown, but not sent.'),
-  notifiers: z.array(notifierOptions).superRefine(uniqueNames).default([]).describe('Receivers of all alerts.'),
+  notifiers: z.array(notifierOptions).superRefine(uniqueNames).default([]).describe('Receivers of alerts.'),
 });
 
 /** Times: milliseconds. */

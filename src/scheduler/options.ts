@@ -8,16 +8,16 @@ export const stalenessOptions = z.strictObject({
     .max(1000)
     .default(3)
     .describe(
-      'Data is stale after this number of intervals without a complete round (at most two for walks of the dead-letter queue). Long rounds extend the interval.',
+      'Data is stale after this number of intervals without a complete read. For walks (full scans of the dead-letter queue), two intervals are the maximum. A read that is longer than its interval extends the interval.',
     ),
   withdrawAfter: z
     .number()
     .min(1)
     .max(10_000)
     .default(20)
-    .describe('Data is withdrawn after this number of intervals without a complete round.'),
+    .describe('Stale data is withdrawn (no longer exposed) after this number of intervals without a complete read.'),
   withdrawAtMost: Duration.prefault('30m').describe(
-    'Data is withdrawn after this time at the latest, but never before it is stale.',
+    'Upper limit for the time until data is withdrawn. Only stale data is withdrawn.',
   ),
 });
 

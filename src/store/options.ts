@@ -9,7 +9,7 @@ const MEGABYTES = { error: 'must be a whole number from 1 to 100000' };
 
 const historyOptions = z.strictObject({
   keep: DurationOrZero.prefault('48h').describe(
-    'How long samples (one a minute) are kept for charts and for `growth` and `ratio` conditions. `0s`: not stored.',
+    'How long the history (one sample a minute) is kept for charts and for `growth` and `ratio` conditions. `0s`: no history.',
   ),
   maxMB: z
     .int(MEGABYTES)
@@ -17,7 +17,7 @@ const historyOptions = z.strictObject({
     .max(100_000, MEGABYTES)
     .default(100)
     .describe(
-      'Maximum megabytes (10^6 bytes) of the history, shared equally by all accounts. Beyond that, the oldest hours are deleted.',
+      'Maximum megabytes (10^6 bytes) of the history, shared equally by all accounts. Above this size, the oldest hours are deleted.',
     ),
 });
 
@@ -35,30 +35,30 @@ export const storeOptions = z
       .enum(['sqlite', 'memory', 'postgres'], { error: 'must be sqlite, memory or postgres' })
       .default('sqlite')
       .describe(
-        '`sqlite`: a file. `postgres`: a PostgreSQL database that a leader and its standbys share. `memory`: state is lost when the process ends.',
+        '`sqlite`: a file. `postgres`: a PostgreSQL database that a leader and its standbys share. `memory`: the state is lost when the process ends.',
       ),
     path: z
       .string()
       .refine(text => text !== '' && !text.includes('\0'), { error: 'must be the path of a file' })
       .default('./data/delivery-watch.db')
       .describe(
-        'File for `sqlite`, relative to the working directory, on a local disk and used by one agent only. Its folder is created.',
+        'For `sqlite`: file on a local disk, relative to the working directory. Only one agent may use the file. The agent creates the folder.',
       ),
     url: url
       .nullable()
       .default(null)
       .describe(
-        'Database URL for `postgres`: `{ env: NAME }` or `{ file: PATH }` that contains `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. docs/store.md lists its parameters.',
+        'For `postgres`: `{ env: NAME }` or `{ file: PATH }` with the URL `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. docs/store.md lists the parameters of the URL.',
       ),
     schema: z
       .string({ error: 'must be a name' })
       .regex(/^[a-z_][a-z0-9_]{0,62}$/, { error: 'must be up to 63 of a-z, 0-9 and _, and begin with no digit' })
       .refine(name => !name.startsWith('pg_'), { error: 'must not begin with pg_' })
       .default('delivery_watch')
-      .describe('For `postgres`: schema of all tables, created if missing.'),
+      .describe('For `postgres`: schema of all tables, which is created if missing.'),
     lease: Duration.refine(ms => ms >= LEASE.min && ms <= LEASE.max, { error: LEASE.error })
       .prefault('15s')
-      .describe('For `postgres`: time without a renewal after which a standby replaces the leader, 5s to 5m.'),
+      .describe('For `postgres`: a standby replaces a leader that has not renewed its lease for this time (5s to 5m).'),
     history: historyOptions.prefault({}),
   })
   .refine(({ kind, url }) => kind !== 'postgres' || url !== null, {

@@ -11,33 +11,37 @@ export const logOptions = z.strictObject({
   format: z
     .enum(['json', 'text'], { error: 'must be json or text' })
     .default('json')
-    .describe('Format on standard error. `json`: one object per line; `text`: easier to read.'),
+    .describe('Format on standard error. `json`: one object per line. `text`: easier to read.'),
   deadLetters: z
     .boolean()
     .default(false)
-    .describe('Whether each new dead letter is logged at level `warn`: see docs/log.md.'),
+    .describe('Whether the agent logs each new dead letter at level `warn`: see docs/log.md.'),
 });
 
 export type LogOptions = z.output<typeof logOptions>;
 
 const headers = headerSettings.describe(
-  'Headers of the requests, such as an API key: `{ env: NAME }` or the value itself. Sent only to the configured `endpoint`.',
+  'Headers of export requests, such as an API key: `{ env: NAME }` or the value itself. The headers are sent only to the configured `endpoint`.',
 );
 
 export const tracingOptions = z.strictObject({
   enabled: z
     .boolean()
     .default(false)
-    .describe('Whether a trace of each sampled round is exported: see docs/integrations.md#traces.'),
+    .describe(
+      'Whether the agent exports a trace of each sampled round (read by a collector): see docs/integrations.md#traces.',
+    ),
   endpoint: httpUrl
     .default('http://localhost:4318')
-    .describe('OTLP/HTTP endpoint, without `/v1/traces`. `OTEL_*` environment variables override this section.'),
+    .describe(
+      'URL of the OTLP/HTTP endpoint, without `/v1/traces`. `OTEL_*` environment variables override this section.',
+    ),
   headers,
-  sampleRatio: z.number().min(0).max(1).default(0.1).describe('Share of rounds that are traced, 0 to 1.'),
+  sampleRatio: z.number().min(0).max(1).default(0.1).describe('Share of rounds that are traced, from 0 to 1.'),
   messages: z
     .boolean()
     .default(false)
-    .describe('Whether deliveries are exported as spans in the trace of each message with a sampled `traceparent`.'),
+    .describe('Whether deliveries of messages with a sampled `traceparent` are exported as spans of the same trace.'),
 });
 
 export type TracingOptions = z.output<typeof tracingOptions>;

@@ -48,7 +48,7 @@ export const upstreamOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'HTTP proxy: `{ env: HTTPS_PROXY }` or a URL, with user and password if needed. HTTP_PROXY and HTTPS_PROXY are ignored unless named here.',
+      'HTTP proxy: `{ env: HTTPS_PROXY }` or a URL, with user and password if needed. Without this setting, the agent ignores HTTP_PROXY and HTTPS_PROXY.',
     ),
   noProxy: z
     .array(
@@ -59,17 +59,17 @@ export const upstreamOptions = z.strictObject({
     )
     .default([])
     .describe(
-      'Hosts to connect to directly: `host` or `.domain` with subdomains, `*.domain` for subdomains alone, or an address, each with an optional `:port`; or `*`.',
+      'Hosts to connect to without the proxy. `example.com` and `.example.com` include subdomains. `*.example.com` matches only subdomains, and `*` every host. IP addresses and a final `:port` are allowed.',
     ),
   caFile: z
     .string()
     .min(1)
     .nullable()
     .default(null)
-    .describe('PEM file of additional CA certificates. Reloaded when it changes.'),
+    .describe('PEM file with additional CA certificates, reloaded when it changes.'),
   connectTimeout: Duration.prefault('5s').describe('Timeout for connecting to the service.'),
   timeout: Duration.prefault('30s').describe(
-    'Timeout for a request, including connecting and retries, but not the initial wait for the request budget.',
+    'Timeout for a request, including the connection and all retries. The first wait for the request budget does not count.',
   ),
 });
 
@@ -87,13 +87,13 @@ const budgetOptions = z.strictObject({
   burst: intOption({ min: 1, max: 10_000, otherwise: 10 }).describe(
     'Number of requests that may be sent at once after an idle period.',
   ),
-  concurrency: intOption({ min: 1, max: 1000, otherwise: 4 }).describe('Maximum number of requests in flight.'),
+  concurrency: intOption({ min: 1, max: 1000, otherwise: 4 }).describe('Maximum number of concurrent requests.'),
   requestsPerDay: z
     .int()
     .min(1)
     .default(200_000)
     .describe(
-      `Maximum number of requests per UTC day, with ${percent(KEPT_FOR_ACTIONS)} reserved for auto-cancel. The request rate is lowered so that the budget lasts all day.`,
+      `Maximum number of requests per UTC day. ${percent(KEPT_FOR_ACTIONS)} of them are reserved for auto-cancel. The agent lowers its request rate so that the budget lasts all day.`,
     ),
 });
 
@@ -138,22 +138,20 @@ const accountPath = z
 const pathOptions = z.strictObject({
   events: eventsPath
     .default('auto')
-    .describe('Path of the event log. `auto`: `/v2/events`, or `/v2/logs` if the service responds with 404 or 405.'),
+    .describe('Path of the event log. `auto`: `/v2/events`, or `/v2/logs` if the first path returns 404 or 405.'),
   flowControlKey: keyPath
     .default(`/v2/flowControl/${KEY}`)
-    .describe(
-      `Path from which a single flow-control key is read. In some versions of the service, it is \`/v2/keys/rotate/${KEY}\`.`,
-    ),
+    .describe(`Path of a single flow-control key. Some versions of the service use \`/v2/keys/rotate/${KEY}\`.`),
   rotateToken: rotateTokenPath
     .default('/svc/user/rotatetoken')
     .describe(
-      'Path of the token reset, below `management.baseUrl`. Later versions of the service use `/v2/qstash/rotate-token/ACCOUNT_ID`.',
+      'Path of the token reset, below `management.baseUrl`. Newer versions of the service use `/v2/qstash/rotate-token/ACCOUNT_ID`.',
     ),
   account: accountPath
     .nullable()
     .default(null)
     .describe(
-      "Path of the account's record below `management.baseUrl`, such as `/v2/qstash/users`. Null: the account's limits and usage are not read.",
+      "Path of the account's record, below `management.baseUrl`, such as `/v2/qstash/users`. If null, limits and usage are not read.",
     ),
 });
 
@@ -161,11 +159,11 @@ const retentionOptions = z.strictObject({
   dlq: Duration.nullable()
     .default(null)
     .describe(
-      'Retention of the dead-letter queue. Enables `delivery_dlq_retention_seconds`, alerts about expiry, and the reason `expired` for messages that left the queue.',
+      'How long the service keeps dead letters. This setting enables `delivery_dlq_retention_seconds`, alerts about expiry, and the reason `expired` for messages that left the queue.',
     ),
   events: Duration.nullable()
     .default(null)
-    .describe('Retention of the event log. `idleFor` of auto-cancel rules must be shorter.'),
+    .describe('How long the service keeps events. `idleFor` of auto-cancel rules must be shorter.'),
 });
 
 /** Returns the configuration key of a limit: its label value in camel case. */
@@ -188,7 +186,7 @@ const managementOptions = z.strictObject({
     .regex(/^[\x21-\x39\x3b-\x7e]+$/, { error: 'must be visible ASCII characters, without spaces and colons' })
     .describe('User name.'),
   password: secret.describe(
-    'Password: `{ env: NAME }` or `{ file: PATH }`. The file is rewritten when a reset returns a new password.',
+    'Password: `{ env: NAME }` or `{ file: PATH }`. If a token reset returns a new password, `rotate-token` writes it to the file.',
   ),
 });
 
@@ -203,18 +201,20 @@ const labelsOptions = z.record(
 
 export const accountOptions = z
   .strictObject({
-    name: EntryName.describe('Value of the label `account`; unique.'),
+    name: EntryName.describe('Unique name, used as the label `account`.'),
     baseUrl: httpUrl.describe('Base URL of the service, without `/v2`.'),
     regionalBaseUrl: regionalUrl
       .nullable()
       .default(null)
-      .describe('Base URL for cancels and single flow-control keys; may contain `{region}`. Default: `baseUrl`.'),
+      .describe(
+        'Base URL for cancels and for single flow-control keys. It may contain `{region}`. Default: `baseUrl`.',
+      ),
     region: z
       .string()
       .regex(/^[A-Za-z0-9-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 -' })
       .nullable()
       .default(null)
-      .describe('Replaces `{region}` in `regionalBaseUrl`.'),
+      .describe('Replacement of `{region}` in `regionalBaseUrl`.'),
     token: secret.describe(
       'Bearer token: `{ env: NAME }` or `{ file: PATH }`. The file is read again when it changes.',
     ),
@@ -222,28 +222,30 @@ export const accountOptions = z
       .nullable()
       .default(null)
       .describe(
-        'Token with write permission, if `token` is read-only. Loaded only if a rule may cancel, and used only to cancel. Default: `token`.',
+        'Token with write permission for cancels, if `token` is read-only. The action token is loaded only if a rule may cancel. Default: `token`.',
       ),
     management: managementOptions
       .nullable()
       .default(null)
-      .describe('Login to the account management API, used by `rotate-token` and to read `paths.account`.'),
+      .describe('Login to the account management API, required by `paths.account` and by the command `rotate-token`.'),
     labels: labelsOptions
       .default({})
-      .describe('Extra labels on `delivery_account_info`, such as `{ team: payments }`, to join with in PromQL.'),
+      .describe('Additional labels of `delivery_account_info`, such as `{ team: payments }`, for joins in PromQL.'),
     plan: z
       .enum(PLAN_NAMES, { error: `must be one of ${PLAN_NAMES.join(', ')}` })
       .nullable()
       .default(null)
       .describe(
-        `Public plan of the account: ${PLAN_NAMES.map(name => `\`${name}\``).join(', ')}. \`check-config\` compares \`limits\`, \`retention\` and the calls a day with it.`,
+        `Public plan of the account: ${PLAN_NAMES.map(name => `\`${name}\``).join(', ')}. \`check-config\` compares the plan with \`limits\`, with \`retention\` and with the number of requests per day.`,
       ),
     retention: retentionOptions.prefault({}),
     limits: limitsOptions
       .prefault({})
-      .describe('Limits of your plan, such as `{ dlqSize: 10000 }`. Limits recorded by a token reset take precedence.'),
-    budget: budgetOptions.prefault({}).describe('Request budget, shared by collectors and auto-cancel.'),
-    paths: pathOptions.prefault({}).describe('Paths, if your service uses different ones.'),
+      .describe(
+        'Limits of your plan, such as `{ dlqSize: 10000 }`. Limits from the management API or a token reset take precedence.',
+      ),
+    budget: budgetOptions.prefault({}).describe('Request budget of the account, shared by collectors and auto-cancel.'),
+    paths: pathOptions.prefault({}).describe('Paths of endpoints, if your service uses different ones.'),
   })
   .superRefine(({ regionalBaseUrl, region, management, paths }, context) => {
     if (management && rotatesKeys(`${management.baseUrl.replace(/\/+$/, '')}${paths.rotateToken}`)) {

@@ -36,7 +36,7 @@ const filter = z.strictObject({
     .min(1)
     .max(200)
     .refine(name => !RESERVED.includes(name), { error: `must not be one of ${RESERVED.join(', ')}` })
-    .describe('Value of the label `filter`; unique.'),
+    .describe('Unique name, used as the label `filter`.'),
   match: z
     .partialRecord(z.enum(DLQ_FILTERS), z.union([z.string().min(1), z.number()], { error: 'must be text' }))
     .refine(match => Object.keys(match).length > 0, { error: `must name at least one of ${DLQ_FILTERS.join(', ')}` })
@@ -47,38 +47,40 @@ const filter = z.strictObject({
         if (message) context.addIssue({ code: 'custom', path: [name], message });
       }
     })
-    .describe(`Query parameters of the DLQ list; all must match: ${DLQ_FILTERS.join(', ')}.`),
+    .describe(
+      `Query parameters of the DLQ list: ${DLQ_FILTERS.join(', ')}. An entry must match all parameters that are set.`,
+    ),
 });
 
 const dimensions = Object.keys(DIMENSIONS) as Dimension[];
 
 const options = z.strictObject({
-  enabled: z.boolean().default(true).describe('Whether the dead-letter queue is read.'),
+  enabled: z.boolean().default(true).describe('Whether the agent reads the dead-letter queue.'),
   every: Duration.prefault('30s').describe(
     'Interval between reads of new entries. A read without new entries takes one request.',
   ),
   rescanEvery: Duration.prefault('10m').describe(
-    'Interval between complete walks of the queue and its filters, at one request per 100 entries. A queue of fewer than 100 entries is walked at every read.',
+    'Interval between walks (full scans of the queue and its filters), at one request per 100 entries. If the queue has fewer than 100 entries, every read is a walk.',
   ),
   fromDateMeans: z
     .enum(['auto', 'entry', 'creation'], { error: 'must be auto, entry or creation' })
     .default('auto')
     .describe(
-      'Time of an entry that the service compares with `fromDate`. `auto` probes the service, and assumes `creation` until proven otherwise.',
+      'Whether the service compares `fromDate` with the entry time or the creation time. `auto` tests the service, and assumes `creation` until a test proves `entry`.',
     ),
   filters: z
     .array(filter)
     .max(1000)
     .superRefine(uniqueNames)
     .default([])
-    .describe('Named parts of the queue: see docs/collectors.md.'),
+    .describe('Named parts of the queue with separate metrics: see docs/collectors.md.'),
   breakdowns: z
     .array(z.enum(dimensions, { error: `must be one of ${dimensions.join(', ')}` }))
     .default(['urlHost', 'responseStatus'])
     .transform(all => [...new Set(all)])
-    .describe('Dimensions by which the queue is broken down.'),
+    .describe('Dimensions by which the messages in the queue are counted, each in a separate metric.'),
   maxSeriesPerBreakdown: intOption({ min: 1, max: 10_000, otherwise: 50 }).describe(
-    'Maximum number of values of a dimension with their own series, largest first. `__other__` is the sum of the others.',
+    'Maximum number of values per dimension with separate series, largest first. `__other__` is the sum of all other values.',
   ),
 });
 

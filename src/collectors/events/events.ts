@@ -17,13 +17,13 @@ import { foldTail, readFirst, readTail, type TailWalk } from './tail.ts';
 import type { TraceOptions } from './traces.ts';
 
 const options = z.strictObject({
-  enabled: z.boolean().default(true).describe('Whether the event log is read.'),
+  enabled: z.boolean().default(true).describe('Whether the agent reads the event log.'),
   every: Duration.prefault('15s').describe(
-    'Interval between reads, at one request per 1,000 new events, and one more a minute if the log is busy.',
+    'Interval between reads. A read takes one request per 1,000 new events. A busy log takes one more request per minute.',
   ),
-  window: Duration.prefault('5m').describe('Window of `delivery_events_recent`.'),
+  window: Duration.prefault('5m').describe('Length of the window of `delivery_events_recent`.'),
   overlap: Duration.prefault('60s').describe(
-    'Maximum delay of an event that is still processed in order. Message lifecycles are computed this far behind the newest event.',
+    'Maximum delay of an event that is still processed in order. Numbers about messages lag behind the newest event by this time.',
   ),
   lateSweep: Duration.prefault('30m').describe(
     'Maximum delay of an event that is still counted. Each minute of the log is read again at this age.',
@@ -31,14 +31,14 @@ const options = z.strictObject({
   destination: z
     .enum(DESTINATIONS, { error: `must be one of ${DESTINATIONS.join(', ')}` })
     .default('none')
-    .describe('Source of the label `destination`. `none` omits the label, `route` needs `collect.routes`.'),
+    .describe('Source of the label `destination`. `none` omits the label. `route` requires `collect.routes`.'),
   maxDestinations: intOption({ min: 1, max: 10_000, otherwise: 100 }).describe(
-    'Maximum number of destinations with their own series. `__other__` is the sum of the others.',
+    'Maximum number of destinations with separate series. `__other__` is the sum of all other destinations.',
   ),
   destinationHistograms: z
     .boolean()
     .default(false)
-    .describe('Whether the histograms of time to deliver and queue wait have the label `destination`, too.'),
+    .describe('Whether the histograms of time to deliver and queue wait also have the label `destination`.'),
 });
 
 export type EventsOptions = z.output<typeof options>;

@@ -11,10 +11,10 @@ const text = z.string().min(1).max(500).optional();
 const match = z
   .strictObject({
     scheduleId: text.describe('Id of the schedule in the service.'),
-    label: text.describe('One of the message’s labels.'),
-    queue: text.describe('Queue.'),
-    topic: text.describe('Topic (URL group).'),
-    route: text.describe('Route of the destination: one of `collect.routes`.'),
+    label: text.describe('One of the labels of the message.'),
+    queue: text.describe('Queue of the message.'),
+    topic: text.describe('Topic (URL group) of the message.'),
+    route: text.describe('Route of the destination. It must be one of `collect.routes`.'),
   })
   .refine(match => Object.values(match).some(value => value !== undefined), {
     error: `must have at least one of ${MATCH_KEYS.join(', ')}`,
@@ -24,18 +24,18 @@ const schedule = z.strictObject({
   name: z
     .string()
     .regex(/^[A-Za-z0-9_.-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 _ . -' })
-    .describe('Value of the label `schedule`; unique.'),
-  accounts: AccountNames.describe('Accounts with this schedule. Default: all.'),
-  match: match.describe('Messages of the schedule: every key must match.'),
+    .describe('Unique name, used as the label `schedule`.'),
+  accounts: AccountNames.describe('Accounts with this schedule. Default: all accounts.'),
+  match: match.describe('Messages of the schedule. A message must match every key.'),
   cron: CronText.describe(
-    "When a message is expected, as five cron fields: `'0 2 * * *'`. Skipped local times are ignored, repeated ones count once.",
+    "When a message is expected, as five cron fields: `'0 2 * * *'`. At clock changes, skipped local times are ignored, and repeated ones count once.",
   ),
   tz: TimeZone.describe('IANA time zone of `cron`.'),
   grace: Duration.prefault('15m').describe(
-    'Maximum delay until the first message is created, which may also be two seconds early. After that, the start counts as missed.',
+    'Maximum time from the expected start to the first message. Without a message by then, the start is missed. A message may be two seconds early.',
   ),
   endsWithin: Duration.prefault('1h').describe(
-    'Maximum time from creation to delivery, including retries. After that, the start counts as late.',
+    'Maximum time from the creation of the first message to a delivery. Without a delivery by then, the start is late.',
   ),
 });
 

@@ -18,22 +18,22 @@ import { followLimits, restoreLimits, shownLimits, type TrackedLimits } from './
 const globs = z.array(z.string().min(1)).max(1000).default([]);
 
 const options = z.strictObject({
-  enabled: z.boolean().default(true).describe('Whether flow-control keys are read.'),
+  enabled: z.boolean().default(true).describe('Whether the agent reads flow-control keys.'),
   every: Duration.prefault('15s').describe('Interval between reads of the key list. Each read takes one request.'),
-  include: globs.describe('Keys to show, with `*` for any characters: `[tenant-*]`. Default: all.'),
-  exclude: globs.describe('Keys not to show, even if `include` matches them.'),
+  include: globs.describe('Keys to show. `*` matches any characters: `[tenant-*]`. Default: all keys.'),
+  exclude: globs.describe('Keys to hide, even if `include` matches them.'),
   maxSeries: intOption({ min: 1, max: 100_000, otherwise: 1000 }).describe(
-    'Maximum number of keys with their own series, largest waitlists first. `__other__` is the sum of the others.',
+    'Maximum number of keys with separate series, largest waitlists first. `__other__` is the sum of all other keys.',
   ),
   watch: z
     .array(z.string().min(1).max(512))
     .max(100)
     .default([])
     .describe(
-      'Keys that are also read individually, and always shown. A key is idle if the service neither finds nor lists it.',
+      'Keys that are also read one by one, and always shown. A key that the service does not find and does not list is idle.',
     ),
   watchEvery: Duration.prefault('5s').describe(
-    'Interval between reads of the keys in `watch`, at one request per key, and one for the list if a key disappears.',
+    'Interval between reads of the keys in `watch`. A read takes one request per key, and one more if the service does not find a key.',
   ),
 });
 

@@ -7,10 +7,12 @@ import { type Collector, defineKind } from '../collector.ts';
 import { familiesOf, optionalSample } from '../fact-family.ts';
 
 const options = z.strictObject({
-  enabled: AutoOrOff.describe('`auto`: the list of queues is read if the service has it. `false`: never.'),
-  every: Duration.prefault('5m').describe('Interval between reads of the list. Each read takes one request.'),
+  enabled: AutoOrOff.describe(
+    '`auto`: the list of queues is read if the service has one. `false`: the list is never read.',
+  ),
+  every: Duration.prefault('5m').describe('Interval between reads of the list of queues. Each read takes one request.'),
   maxSeries: intOption({ min: 1, max: 10_000, otherwise: 200 }).describe(
-    'Maximum number of queues with their own series and checks, the longest first. `__other__` is the sum.',
+    'Maximum number of queues with separate series and checks, longest first. `__other__` is the sum of all other queues.',
   ),
 });
 
@@ -38,7 +40,7 @@ const perQueue = (all: QueuesFacts['shown'], numberOf: (queue: ServiceQueue) => 
 
 const lag = gauge({
   name: 'delivery_queue_lag',
-  help: 'Waiting messages of the queue according to the service. The service’s number is not reliable: it may be too low.',
+  help: 'Messages that wait in the queue, according to the service. This number is not reliable: it may be too low.',
   labels: ['queue'],
   pick: ({ shown, beyondCap, beyondCapLag }) => [
     ...perQueue(shown, ({ lag }) => lag),

@@ -8,10 +8,12 @@ import { familiesOf, optionalSample, toSeconds } from '../fact-family.ts';
 import type { ServiceTime } from '../service-time.ts';
 
 const options = z.strictObject({
-  enabled: AutoOrOff.describe('Whether workflow runs are read: `auto` if the service lists them, or `false`.'),
-  every: Duration.prefault('15m').describe('Interval between reads. Each read takes one request.'),
+  enabled: AutoOrOff.describe(
+    '`auto`: workflow runs are read if the service lists them. `false`: they are never read.',
+  ),
+  every: Duration.prefault('15m').describe('Interval between reads of workflow runs. Each read takes one request.'),
   olderThan: Duration.prefault('1h').describe(
-    'Age from which a run in progress counts as stuck. Set it above the longest time that a workflow normally takes, waits included.',
+    'Age at which a workflow run in progress counts as stuck. Set it above the longest time that a workflow normally takes, including its waits.',
   ),
 });
 
@@ -44,13 +46,13 @@ export const runs = defineKind({
   families: {
     olderThan: gauge({
       name: 'delivery_workflow_runs_older_than',
-      help: 'Number of workflow runs in progress that were created longer ago than `collect.runs.olderThan`, the label `threshold`. There are at least this many: only one page, of ten runs, is read.',
+      help: 'Workflow runs in progress that are older than `collect.runs.olderThan` (label `threshold`). Only one page of ten runs is read, so there may be more.',
       labels: ['threshold'],
       pick: ({ olderThan, count }) => optionalSample({ threshold: formatDuration(olderThan) }, count),
     }),
     oldest: gauge({
       name: 'delivery_workflow_oldest_run_timestamp_seconds',
-      help: 'Creation time of the oldest run that `delivery_workflow_runs_older_than` counts. Absent without such a run.',
+      help: 'Creation time of the oldest run that `delivery_workflow_runs_older_than` counts. Absent if there is no such run.',
       pick: ({ oldest }) => toSeconds(oldest?.createdAt),
     }),
   },

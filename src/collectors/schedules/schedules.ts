@@ -17,10 +17,14 @@ import { AGENT_TIME, type ServiceTime } from '../service-time.ts';
 import { followRow, type ScheduleHistory, withDoubles } from './history.ts';
 
 const options = z.strictObject({
-  enabled: AutoOrOff.describe('`auto`: the list of schedules is read if the service has it. `false`: never.'),
-  every: Duration.prefault('5m').describe('Interval between reads of the list. Each read takes one request.'),
+  enabled: AutoOrOff.describe(
+    '`auto`: the list of schedules is read if the service has one. `false`: the list is never read.',
+  ),
+  every: Duration.prefault('5m').describe(
+    'Interval between reads of the list of schedules. Each read takes one request.',
+  ),
   maxSeries: intOption({ min: 1, max: 10_000, otherwise: 200 }).describe(
-    'Maximum number of schedules with their own series and checks: the known ones first, then in the order of the list.',
+    'Maximum number of schedules with separate series and checks. Known schedules come first, the others in the order of the list.',
   ),
 });
 
@@ -98,13 +102,13 @@ const families = {
   paused,
   lastRunFailed: gauge({
     name: 'delivery_schedule_last_run_failed',
-    help: 'Whether the last run of the schedule failed (1): the service reports an error, or all messages of the run failed. Otherwise 0.',
+    help: 'Whether the last run of the schedule failed (1) or not (0). A run failed if the service reports an error or all its messages failed.',
     labels: ['schedule'],
     pick: ({ listed }) => each(listed, ({ row }) => flag(hasFailed(row))),
   }),
   unexpected: counter({
     name: 'delivery_schedule_unexpected_starts_total',
-    help: 'Starts of the schedule during a pause, before its next expected start, or twice for the same time. The list shows at most one between two reads; the event log shows all that are 1 to 30 s apart.',
+    help: 'Unexpected starts of the schedule: during a pause, too early, or a second start within 30 s. Second starts come from the event log. The list shows at most one other start between two reads.',
     labels: ['schedule'],
     pick: ({ listed }) => each(listed, ({ history }) => history.unexpected),
   }),
