@@ -62,7 +62,7 @@ const ABSENCE: readonly Alert[] = [
     for: '10m',
     // absent() does not return the labels of the missing series.
     labels: { severity: 'critical', job: placeholder('job') },
-    summary: `No agent of the job ${placeholder('job')} can be scraped, so no account is monitored.`,
+    summary: `Prometheus cannot scrape any agent of the job ${placeholder('job')}, so no account is monitored.`,
     dashboard: 'agent',
   },
   {
@@ -70,7 +70,7 @@ const ABSENCE: readonly Alert[] = [
     expr: `${series(up, ofJob)} == 0`,
     for: '10m',
     labels: { severity: 'warning' },
-    summary: 'The agent {{ $labels.instance }} cannot be scraped.',
+    summary: 'Prometheus cannot scrape the agent {{ $labels.instance }}.',
     dashboard: 'agent',
   },
   {
@@ -78,7 +78,7 @@ const ABSENCE: readonly Alert[] = [
     expr: missing,
     for: '10m',
     labels: { severity: 'critical' },
-    summary: 'No running agent collects {{ $labels.account }}.',
+    summary: 'No running agent collects the account {{ $labels.account }}.',
     dashboard: 'agent',
   },
   {
@@ -86,7 +86,7 @@ const ABSENCE: readonly Alert[] = [
     expr: `sum by (${JOB}, schema) (${series(leaderFamilies.leader)}) != 1`,
     for: '1m',
     labels: { severity: 'critical' },
-    summary: '{{ $value }} processes lead the schema {{ $labels.schema }} instead of one.',
+    summary: 'The schema {{ $labels.schema }} has {{ $value }} leaders instead of one.',
     dashboard: 'agent',
   },
 ];

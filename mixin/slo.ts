@@ -56,12 +56,12 @@ export const sloRules: readonly ShippedRule[] = [
     'DeliverySloFastBurn',
     'critical',
     `${burns(hour, hour)}\nor ${burns(sixHours, sixHours)} and ${burns(sixHours, hour)}`,
-    '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} miss the objective {{ $labels.objective }}, which spends its error budget within days.',
+    '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} miss the objective {{ $labels.objective }}. At this rate, the error budget is spent within days.',
   ),
   alert(
     'DeliverySloSlowBurn',
     'warning',
     `${burns(threeDays, threeDays)} and ${burns(threeDays, sixHours)}`,
-    '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} miss the objective {{ $labels.objective }}, more than it allows.',
+    '{{ $value | humanizePercentage }} of the messages of {{ $labels.account }} miss the objective {{ $labels.objective }}. This is more than the objective allows.',
   ),
 ];

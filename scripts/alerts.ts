@@ -61,7 +61,7 @@ export function alertCatalogue(): string {
       : `- \`${alert}\` (${labels?.severity}, 0s): ${withoutTemplates(annotations?.summary ?? '')}`,
   );
   return [
-    `The parentheses contain severity, \`for\` and \`keepFiringFor\`. *off*: not sent unless \`alerts.builtin.enable\` lists the kind. A message is overdue \`objectives.onTimeWithin\` after it was due. *By ${growthText(DLQ_AT_ONCE)}* means by more than ${percent(DLQ_AT_ONCE.share)} of the earlier number; this threshold is at least ${DLQ_AT_ONCE.fewest} and at most ${DLQ_AT_ONCE.many} messages.`,
+    `The parentheses contain severity, \`for\` and \`keepFiringFor\`. *off*: the agent sends this kind only if \`alerts.builtin.enable\` lists it. A message becomes overdue \`objectives.onTimeWithin\` after it was due. *By ${growthText(DLQ_AT_ONCE)}*: the threshold is ${percent(DLQ_AT_ONCE.share)} of the earlier number, but at least ${DLQ_AT_ONCE.fewest} and at most ${DLQ_AT_ONCE.many} messages. While a condition is unknown, its alert does not change.`,
     '### Only in Prometheus',
     ...onlyRules,
     '#### Objectives (`slo.yaml`)',

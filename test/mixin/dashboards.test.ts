@@ -152,7 +152,7 @@ describe('runbooks', () => {
     'the runbook %s begins with what to do and the impact, has valid links, and names only existing metrics and parts of the page',
     name => {
       const text = readFileSync(`docs/runbooks/${name}.md`, 'utf8');
-      expect(text).toMatch(new RegExp(`^# ${name}\n\nDo: .+; if .+: .+\\.\n\nImpact: .*\\.\n\n## `));
+      expect(text).toMatch(new RegExp(`^# ${name}\n\nDo: .+\\. If .+, .+\\.\n\nImpact: .*\\.\n\n## `));
       const sections = [...text.matchAll(/^## (.*)\n\n([\s\S]*?)(?=\n## |$(?![\s\S]))/gm)];
       const more = name === 'DeliveryDlqGrowing' ? ['Retry in batches'] : [];
       expect(sections.map(([, title]) => title)).toEqual(['What to check', ...more, 'What it means']);

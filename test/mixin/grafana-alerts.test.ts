@@ -144,7 +144,7 @@ describe('alerts that Grafana evaluates', () => {
     const text = readFileSync('deploy/grafana/alerting/rules.yaml', 'utf8');
     expect(text).not.toMatch(/\$|\bALERTS\b|delivery:held/);
     expect(text).toContain('The service rejects the token of {{ .Labels.account }}.');
-    expect(text).toContain('{{ .Values.A }} processes lead the schema {{ .Labels.schema }} instead of one.');
+    expect(text).toContain('The schema {{ .Labels.schema }} has {{ .Values.A }} leaders instead of one.');
   });
 
   it.each(promtools)('%s accepts all expressions', promtool => {

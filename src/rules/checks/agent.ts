@@ -31,7 +31,7 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
   defineCheck('database_away', 'DeliveryStoreFailing', {
     severity: 'critical',
     for: 3 * MINUTE,
-    when: 'the database does not respond to the leader',
+    when: 'the PostgreSQL database does not respond to the leader',
     check: ({ databaseAway }) =>
       databaseAway === undefined
         ? []
@@ -43,7 +43,7 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
   defineCheck('store_failing', 'DeliveryStoreFailing', {
     severity: 'critical',
     for: 2 * MINUTE,
-    when: 'rounds read all their data but can’t store it',
+    when: 'collectors can read all their data, but the agent cannot write the data to its store',
     check({ statuses, databaseAway }) {
       // The check above reports database outages.
       if (databaseAway !== undefined) return [];
@@ -70,7 +70,7 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
   }),
   defineCheck('reload_refused', 'DeliveryConfigReloadFailed', {
     for: 5 * MINUTE,
-    when: 'the last reload of the configuration was rejected: the previous one stays active',
+    when: 'the agent rejected the last reload of the configuration. The previous configuration stays active',
     check({ lastReload }) {
       const [first, ...others] = lastReload?.faults ?? [];
       if (!first) return [];

@@ -7,7 +7,7 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
   defineCheck('cancel_unresolved', 'DeliveryAutoCancelUnresolved', {
     severity: 'critical',
     for: 5 * MINUTE,
-    when: `a cancel started more than ${longText(UNRESOLVED)} ago and its outcome is unknown`,
+    when: `a cancel started more than ${longText(UNRESOLVED)} ago, and the agent still does not know its outcome`,
     check: ({ autoCancel, now }) =>
       [...(autoCancel?.unresolved ?? [])].flatMap(([subject, since]) => {
         const age = now - since;
@@ -31,7 +31,7 @@ export const AUTO_CANCEL: readonly AccountCheck[] = [
   }),
   defineCheck('auto_cancel_failed', 'DeliveryAutoCancelUnresolved', {
     for: MINUTE,
-    when: 'auto-cancel could not be opened, for example because a line of its journal is damaged',
+    when: 'the agent could not start auto-cancel, for example because a line of the auto-cancel journal is damaged',
     check: ({ autoCancelFailure }) => (autoCancelFailure ? `Auto-cancel is off: ${autoCancelFailure.message}` : []),
   }),
 ];

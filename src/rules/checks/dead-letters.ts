@@ -146,7 +146,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
   defineCheck('dlq_growing', 'DeliveryDlqGrowing', {
     for: 2 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `the queue exceeds its maximum in the ${longText(BEFORE.from - BEFORE.to)} that ended ${longText(BEFORE.to)} ago by ${growthText(DLQ_AT_ONCE)}; or it has reached that maximum, and grew by ${DLQ_BY_THE_HOUR.map(growthText).join(' or ')} compared with its maximum between four hours and one hour ago, or with its last known size; or it exceeds the latter, and grew by ${growthText(DLQ_BY_SIX_HOURS)} in six hours. In the last two cases, sizes count only if they lasted for ${longText(SETTLED_FOR)}`,
+    when: `one of three comparisons shows growth. (1) The queue exceeds its maximum between ${longText(BEFORE.from)} and ${longText(BEFORE.to)} ago by ${growthText(DLQ_AT_ONCE)}. (2) The queue has reached this maximum, and exceeds its maximum between four hours and one hour ago by ${DLQ_BY_THE_HOUR.map(growthText).join(' or by ')}. (3) The queue exceeds its size six hours ago by ${growthText(DLQ_BY_SIX_HOURS)}, and its maximum between four hours and one hour ago. Comparisons 2 and 3 use only sizes that lasted for ${longText(SETTLED_FOR)}. If the maximum before the last hour is unknown, the last known size replaces it`,
     check(input) {
       const { messages, counted } = queueOf(input);
       const grown = messages === undefined ? 'unknown' : growth(input, messages);
@@ -166,7 +166,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
   defineCheck('dlq_expiring', 'DeliveryDlqExpiringSoon', {
     severity: 'critical',
     for: 15 * MINUTE,
-    when: `the longest-queued message has used ${percent(DLQ_EXPIRING)} of the retention but not ${percent(RETENTION_EXCEEDED)}, and so far, at least as many messages have been removed as have expired`,
+    when: `the longest-queued message has been in the queue for more than ${percent(DLQ_EXPIRING)} of the retention. There is no alert if, so far, more messages have expired than were removed. After ${percent(RETENTION_EXCEEDED)} of the retention, \`retention_too_short\` replaces this problem`,
     check(input) {
       const { serviceNow: now, retention } = input;
       if (exceededRetention(input)) return [];
@@ -183,7 +183,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
   }),
   defineCheck('retention_too_short', 'DeliveryDlqExpiringSoon', {
     for: 15 * MINUTE,
-    when: `at the last complete walk, the longest-queued message had been queued for more than ${RETENTION_EXCEEDED} times the retention`,
+    when: `at the last complete walk, the longest-queued message had been in the queue for more than ${RETENTION_EXCEEDED} times the retention`,
     check(input) {
       const exceeded = exceededRetention(input);
       if (!exceeded) return [];
@@ -194,7 +194,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
   }),
   defineCheck('dlq_first_entry', 'DeliveryDeadLetters', {
     isOff: true,
-    when: 'the queue has messages, and was empty at some time in the last hour, or when it was last read before an outage of the agent',
+    when: 'the queue contains messages, but was empty at some time in the last hour. After an outage of the agent, the last size before the outage counts instead',
     check(input) {
       const { messages } = queueOf(input);
       return messages === undefined ? UNKNOWN : firstEntry(input, messages);
@@ -203,7 +203,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
   defineCheck('dlq_old', 'DeliveryDeadLetters', {
     for: 15 * MINUTE,
     isOff: true,
-    when: 'the longest-queued message has been queued for longer than `objectives.dlqMaxAge`',
+    when: 'the longest-queued message has been in the queue for longer than `objectives.dlqMaxAge`',
     check(input) {
       const { serviceNow: now, settings } = input;
       const { dlqMaxAge } = settings.objectives;
@@ -233,7 +233,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     for: 15 * MINUTE,
     // After a restart, auto-cancel evaluates its rules shortly after the walk.
     keepFiringFor: 2 * MINUTE,
-    when: 'failure callbacks have been in progress for longer than all their retries can take, or than an auto-cancel rule allows',
+    when: 'failure callbacks have been in progress for longer than all their retries can take. Or failure callbacks are stuck according to an auto-cancel rule',
     check(input) {
       const { number, rule } = stuck(input);
       const { suspected, oldestInProgress: since } = input.shown.dlq?.now ?? {};
@@ -248,7 +248,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
     severity: 'info',
     for: 30 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `more than ${percent(CALLBACKS_FAILED)} of the failure callbacks that ended have failed`,
+    when: `of the failure callbacks that have ended, more than ${percent(CALLBACKS_FAILED)} failed`,
     check({ shown: { dlq } }) {
       const callbacks = dlq?.now?.callbacks;
       const [failed, succeeded] = [callbacks?.fail ?? 0, callbacks?.success ?? 0];

@@ -49,7 +49,7 @@ export const FAILING_DESTINATIONS: readonly AccountCheck[] = [
     for: 5 * MINUTE,
     // Intervals between retries grow, so a pause between attempts does not mean recovery.
     keepFiringFor: HOUR,
-    when: `if \`collect.events.destination\` is set: more than ${attempts.more} delivery attempts to a destination failed ${inLast(attempts.over)}, and fewer succeeded than failed; or at least ${messages.fewest} messages to it failed ${inLast(messages.over)}, and none was delivered`,
+    when: `${inLast(attempts.over)}, more than ${attempts.more} delivery attempts to a destination failed, and fewer succeeded. Or ${inLast(messages.over)}, at least ${messages.fewest} messages to a destination failed, and none was delivered. This check requires \`collect.events.destination\``,
     check: failing,
   }),
 ];

@@ -111,7 +111,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('waitlist_growing', 'DeliveryFlowControlBacklogGrowing', {
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `in the last hour, the waitlist’s minimum in the last third is at least ${BACKLOG_TREND.fewest}, and exceeds its maximum in the first third by ${growthText(BACKLOG_TREND.growth)}; its maximum in the last third is not below that in the second third`,
+    when: `the waitlist of a key has grown within an hour. Its minimum in the last 20 minutes is at least ${BACKLOG_TREND.fewest}, and exceeds its maximum in the first 20 minutes by ${growthText(BACKLOG_TREND.growth)}. Its maximum in the last 20 minutes is not below that in the middle 20 minutes`,
     check: eachKey((input, row) => {
       const grown = !row.paused && trend(input, row);
       if (typeof grown !== 'object') return grown;
@@ -121,7 +121,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
   }),
   defineCheck('waitlist_stalled', 'DeliveryWaitlistStalled', {
     for: 10 * MINUTE,
-    when: `the waitlist of an unpaused key has not changed for ${longText(WAITLIST_UNCHANGED)}, although its rate limit is not reached; not checked if keys are read less often than every ${longText(WAITLIST_UNCHANGED / READS)}`,
+    when: `the waitlist of a key has not changed for ${longText(WAITLIST_UNCHANGED)}, although the key is not paused and has not reached its rate limit. This is not checked if keys are read less often than every ${longText(WAITLIST_UNCHANGED / READS)}`,
     check: eachKey((input, row) => {
       if (row.state === 'paused' || row.state === 'rate_limited' || readsTake(input) > WAITLIST_UNCHANGED) return false;
       const points = input.recent(waitlistOf(row.key), WAITLIST_UNCHANGED);
@@ -136,7 +136,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('account_full', 'DeliveryParallelismFull', {
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: 'messages wait on flow-control keys, and as many deliveries run as the parallelism of the account allows; not checked if the service does not report it',
+    when: 'messages wait on flow-control keys, and the deliveries in progress have reached the parallelism limit of the account. This is not checked if the service does not report the limit',
     check({ shown, keys: [longest] }) {
       const { parallelism } = shown.flow_control?.now ?? {};
       if (!parallelism) return [];
@@ -147,7 +147,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
     },
   }),
   defineCheck('paused_with_backlog', 'DeliveryDispatchPausedWithBacklog', {
-    when: 'a key is paused and messages wait on it',
+    when: 'a flow-control key is paused, and messages wait on this key',
     check: eachKey((_input, { key, paused, state, since, waiting }) =>
       paused
         ? {
@@ -159,7 +159,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
   }),
   defineCheck('limit_changed', 'DeliveryLimitChanged', {
     severity: 'info',
-    when: 'the parallelism, rate or rate period of a key was changed in the last day; at most 100 keys, those changed last',
+    when: 'in the last day, the parallelism, rate or rate period of a flow-control key was changed. The agent reports at most the 100 keys that changed last',
     check: changedLimits,
   }),
 ];

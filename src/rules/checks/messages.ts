@@ -108,20 +108,20 @@ const burnText = (pace: BurnPace) =>
       ({ times, long, short }) =>
         `${times === 1 ? '' : `${times} times `}what \`objectives.delivered\` allows, both ${inLast(long)} and ${inLast(short)}`,
     )
-    .join('; or ');
+    .join('. Or the share exceeds ');
 
 export const MESSAGES: readonly AccountCheck[] = [
   defineCheck('messages_failing', 'DeliveryErrorBudgetFastBurn', {
     severity: 'critical',
     for: 2 * MINUTE,
     keepFiringFor: KEEP_BURNING_FOR,
-    when: `the share of failed messages exceeds ${burnText('fast')}; in either case, at least ${MIN_BAD} messages failed in the longer window`,
+    when: `the share of failed messages exceeds ${burnText('fast')}. In either case, at least ${MIN_BAD} messages failed in the longer window`,
     check: failing('fast'),
   }),
   defineCheck('messages_failing_slowly', 'DeliveryErrorBudgetSlowBurn', {
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `the share of failed messages exceeds ${burnText('slow')}; in either case, at least ${MIN_BAD} messages failed in the longer window; unknown within six hours after \`messages_failing\``,
+    when: `the share of failed messages exceeds ${burnText('slow')}. In either case, at least ${MIN_BAD} messages failed in the longer window. For six hours after \`messages_failing\`, the condition is unknown`,
     check: failing('slow'),
   }),
   defineCheck('messages_late', 'DeliveryMessagesLate', {
@@ -129,13 +129,13 @@ export const MESSAGES: readonly AccountCheck[] = [
     // Messages that fail after retries are late first. They are one incident.
     for: 5 * MINUTE,
     keepFiringFor: KEEP_BURNING_FOR,
-    when: 'the condition of `messages_failing`, but with messages that became overdue (except on paused keys) and `objectives.onTime`; unknown during `messages_failing`, and if key pauses cannot be read',
+    when: 'the condition of `messages_failing`, but with overdue instead of failed messages, and with `objectives.onTime`. Messages on paused flow-control keys do not count. The condition is unknown during `messages_failing`, or if the agent cannot read which keys are paused',
     check: late,
   }),
   defineCheck('deliveries_stalled', 'DeliveryMessagesLate', {
     severity: 'critical',
     for: 10 * MINUTE,
-    when: `${inLast(NOTHING_ENDED)}, at least ${MIN_BAD} messages, not counting those on paused keys, became overdue and no message was delivered or failed; unknown if fewer became overdue but at least ${MIN_BAD} still are, the event log has stopped, or pauses of keys cannot be read`,
+    when: `${inLast(NOTHING_ENDED)}, at least ${MIN_BAD} messages became overdue, and no message was delivered or failed. Messages on paused flow-control keys do not count. The condition is unknown if the event log has stopped, if the agent cannot read which keys are paused, or if only earlier messages (at least ${MIN_BAD}) are overdue`,
     check: input => {
       if (hasStopped(input)) return UNKNOWN;
       const found = ended(input, 'overdue', NOTHING_ENDED);
@@ -151,7 +151,7 @@ export const MESSAGES: readonly AccountCheck[] = [
     severity: 'info',
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `of more than ${RETRIES.fewest} delivery attempts ${inLast(RETRIES.over)}, more than ${percent(RETRIES.share)} led to a retry`,
+    when: `${inLast(RETRIES.over)}, there were more than ${RETRIES.fewest} delivery attempts, and more than ${percent(RETRIES.share)} of them led to a retry`,
     check: input => {
       const part = countedPart(input, RETRIES.over);
       if (part === undefined) return UNKNOWN;
@@ -164,7 +164,7 @@ export const MESSAGES: readonly AccountCheck[] = [
   }),
   defineCheck('redeliveries_high', 'DeliveryMessagesRedelivered', {
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `in the last hour, at least ${MIN_BAD} redeliveries were counted, and they are more than ${percent(REDELIVERED)} of the delivery attempts in that hour, and in the hour that ended ${longText(ALWAYS - HOUR)} ago, because redeliveries are counted late`,
+    when: `in the last hour, the agent counted at least ${MIN_BAD} redeliveries. They are more than ${percent(REDELIVERED)} of the delivery attempts in the last hour, and of those in the hour that ended ${longText(ALWAYS - HOUR)} ago, because redeliveries are counted late`,
     check: input => {
       const found = input.changes.rise(redelivered.name, input.events?.redelivered, HOUR);
       if (!found || found.by < MIN_BAD) return covers(found, HOUR) ? [] : UNKNOWN;
@@ -177,7 +177,7 @@ export const MESSAGES: readonly AccountCheck[] = [
   }),
   defineCheck('event_log_behind', 'DeliveryEventLogStale', {
     ...LOG_STALE,
-    when: `the newest event was more than ${longText(LOG_BEHIND)} old at the last read, although dead letters arrive or waitlists change`,
+    when: `at the last read of the event log, the newest event was more than ${longText(LOG_BEHIND)} old, although dead letters arrive or waitlists change`,
     check: input => {
       const [lag, newest] = [lagOf(input), newestEvent(input)];
       if (lag === undefined) return newest === undefined ? [] : UNKNOWN;
@@ -189,7 +189,7 @@ export const MESSAGES: readonly AccountCheck[] = [
   defineCheck('event_log_behind', 'DeliveryEventLogStale', {
     ...LOG_STALE,
     severity: 'info',
-    when: `messages are in flight, and at the last read, the newest event was older than both ${longText(LOG_SLOW.age)} and ${LOG_SLOW.intervals} times the average interval between events`,
+    when: `messages are in flight. At the last read of the event log, the newest event was more than ${longText(LOG_SLOW.age)} old, and older than ${LOG_SLOW.intervals} times the average interval between events`,
     check: input => {
       const inFlight = input.shown.events?.now?.gauges?.inFlight ?? 0;
       const [lag, lately] = [lagOf(input), eventsOfHour(input)];
@@ -201,7 +201,7 @@ export const MESSAGES: readonly AccountCheck[] = [
   }),
   defineCheck('event_log_gap', 'DeliveryDataIncomplete', {
     severity: 'info',
-    when: 'a gap in the event log was found in the last hour',
+    when: 'in the last hour, the agent found a gap in the event log',
     check: ({ changes, shown: { events } }) => {
       const rise = changes.rise(gaps.name, events?.committed?.log.gaps ?? 0, HOUR);
       if (!rise || rise.by === 0) return covers(rise, HOUR) ? [] : UNKNOWN;

@@ -45,7 +45,7 @@ const COUNTED_BEFORE = 10 * MINUTE;
 export const PLAN: readonly AccountCheck[] = [
   planCheck('quota_ending', 'DeliveryQuotaEnding', {
     keepFiringFor: HOUR,
-    when: 'at least half of the plan’s daily quota of requests is used, and it ends before 00:00 UTC at the average rate of the day, from 01:00 UTC on; `critical` once the hard limit is reached',
+    when: 'the plan’s daily quota of requests is used up, or will be used up before 00:00 UTC at the average rate of the day. This forecast starts at 01:00 UTC, and only after half of the quota is used. If the hard limit is reached, the severity is `critical`',
     check({ now, serviceNow }, { usage: { at, requestsToday: used }, limits }) {
       const { requests_per_day: quota, requests_per_day_hard: hard } = limits;
       if (quota === undefined || quota === 0) return [];
@@ -75,7 +75,7 @@ export const PLAN: readonly AccountCheck[] = [
   }),
   planCheck('plan_changed', 'DeliveryAccountChanged', {
     severity: 'info',
-    when: 'the plan or the state of the account changed in the last day',
+    when: 'in the last day, the plan or the state of the account changed',
     check({ now }, { read }) {
       const { change } = read ?? {};
       if (!change || now - change.at > NEWS_FOR) return [];
@@ -85,7 +85,7 @@ export const PLAN: readonly AccountCheck[] = [
   planCheck('dlq_size_differs', 'DeliveryDataIncomplete', {
     severity: 'info',
     for: HOUR,
-    when: 'the size of the dead-letter queue according to the management API differs by more than 10, and by more than a tenth, from all sizes that the agent has recorded since ten minutes before',
+    when: 'the size of the dead-letter queue in the management API differs from the agent’s number by more than 10 messages and by more than 10 %. This is true of all sizes that the agent has recorded since 10 minutes before it read the API',
     check(input, { usage: { at, dlqMessages: reported } }) {
       if (!input.dataOf('dlq').enabled) return [];
       if (reported === undefined) return UNKNOWN;

@@ -24,14 +24,14 @@ const waiting = ({ lag }: Queue) => `${plural(lag, 'message')} waiting according
 
 export const QUEUES: readonly AccountCheck[] = [
   defineCheck('queue_paused', 'DeliveryDispatchPausedWithBacklog', {
-    when: 'a queue is paused, and the service reports waiting messages',
+    when: 'a queue is paused, and the service reports that messages wait in this queue',
     check: eachQueue((_input, queue) =>
       queue.paused ? { text: `Queue ${queue.name} is paused: ${waiting(queue)}.` } : false,
     ),
   }),
   defineCheck('queue_blocked', 'DeliveryQueueBlocked', {
     for: 30 * MINUTE,
-    when: `the service reports waiting messages of a queue that is not paused, and the event log lists no delivery of it in the last ${longText(QUEUE_BLOCKED)}, but other events since the agent started; not checked without the event log`,
+    when: `the service reports that messages wait in a queue, and the queue is not paused. In the last ${longText(QUEUE_BLOCKED)}, the event log listed no delivery of this queue. The agent checks only queues with events in the log since the agent started`,
     check: eachQueue((input, queue) => {
       const { isCounting, serviceNow, shown } = input;
       if (queue.paused || isCounting === undefined) return false;

@@ -226,7 +226,7 @@ export const READING: readonly AccountCheck[] = [
   }),
   defineCheck('service_unavailable', 'DeliveryBlind', {
     ...BLIND,
-    when: `all collectors fail, at least one with a 5xx response, timeout or network error, and data is stale; \`warning\` for the first ${longText(BLIND_FOR)}`,
+    when: `all collectors fail, at least one of them with a 5xx response, a timeout or a network error, and data is stale. For the first ${longText(BLIND_FOR)}, the severity is \`warning\``,
     check(input) {
       const { now } = input;
       if (input.isTokenRejected === true) return UNKNOWN;
@@ -244,12 +244,12 @@ export const READING: readonly AccountCheck[] = [
   }),
   defineCheck('data_withdrawn', 'DeliveryBlind', {
     ...BLIND,
-    when: 'the data of a collector is withdrawn (`staleness.withdrawAfter`)',
+    when: 'the agent has withdrawn the stale data of a collector (`staleness.withdrawAfter`)',
     check: input => staleData(input, 'data_withdrawn', 'withdrawn'),
   }),
   defineCheck('data_stale', 'DeliveryBlind', {
     ...BLIND,
-    when: `the data of a collector is stale (\`staleness.markAfter\`; \`warning\` for the first ${longText(BLIND_FOR)}), or the account could not be opened`,
+    when: `the data of a collector is stale (\`staleness.markAfter\`), or the agent could not open the account. For the first ${longText(BLIND_FOR)} of stale data, the severity is \`warning\``,
     check(input) {
       const { notOpened } = input;
       if (!notOpened) return staleData(input, 'data_stale', 'stale');
@@ -259,7 +259,7 @@ export const READING: readonly AccountCheck[] = [
   }),
   defineCheck('round_stale', 'DeliveryDataIncomplete', {
     for: 15 * MINUTE,
-    when: 'a round that no gauge depends on is stale',
+    when: 'a round that no gauge depends on is stale: `sweep` (delayed events) or `watch` (single flow-control keys)',
     check(input) {
       if (isUnreadable(input)) return UNKNOWN;
       return polled(input)
@@ -281,7 +281,7 @@ export const READING: readonly AccountCheck[] = [
   defineCheck('rate_limited', 'DeliveryReadingThrottled', {
     for: 10 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `more than ${percent(RATE_LIMITED.share)} of the requests ${inLast(RECENT_REQUESTS)}, and at least ${RATE_LIMITED.fewest}, got status 429`,
+    when: `${inLast(RECENT_REQUESTS)}, at least ${RATE_LIMITED.fewest} requests got status 429, and these were more than ${percent(RATE_LIMITED.share)} of all requests`,
     check(input) {
       const outcomes = risen(input, ownFamilies.requests, input.meter.requests, 'outcome');
       const limited = outcomes.find(({ value }) => value === 'rate_limited');
@@ -296,7 +296,7 @@ export const READING: readonly AccountCheck[] = [
   }),
   defineCheck('budget_low', 'DeliveryReadingThrottled', {
     for: 15 * MINUTE,
-    when: `the requests left of \`budget.requestsPerDay\`, excluding the ${percent(KEPT_FOR_ACTIONS)} for auto-cancel, are fewer than ${percent(REQUESTS_LAST)} of an even share for the rest of the UTC day`,
+    when: `the remaining requests of \`budget.requestsPerDay\` are fewer than ${percent(REQUESTS_LAST)} of the number that an even distribution over the UTC day would leave. The ${percent(KEPT_FOR_ACTIONS)} that are reserved for auto-cancel do not count as remaining`,
     check({ budgetRemaining: left, settings, now }) {
       const { requestsPerDay: all } = settings.budget;
       if (left === undefined) return UNKNOWN;
@@ -308,7 +308,7 @@ export const READING: readonly AccountCheck[] = [
   defineCheck('clock_skew', 'DeliveryClockSkew', {
     for: 2 * MINUTE,
     keepFiringFor: 2 * MINUTE,
-    when: `the clocks of the service and the agent differ by more than ${longText(CLOCK_SKEW)}`,
+    when: `the service’s clock and the agent’s clock differ by more than ${longText(CLOCK_SKEW)}`,
     check({ clockSkew }) {
       if (clockSkew === undefined) return UNKNOWN;
       const skew = Math.abs(clockSkew);
@@ -320,7 +320,7 @@ export const READING: readonly AccountCheck[] = [
   }),
   defineCheck('rows_unreadable', 'DeliveryDataIncomplete', {
     for: 5 * MINUTE,
-    when: `rows of a list, or values in them, could not be read at its last read; \`info\` for the next ${longText(RECENT_REQUESTS)}`,
+    when: `the last read of a list found rows or values that the agent could not read. After the next complete read, the severity is \`info\` for up to ${longText(RECENT_REQUESTS)}`,
     check: input =>
       inReads(
         input,
@@ -338,7 +338,7 @@ export const READING: readonly AccountCheck[] = [
   }),
   checksOf('dlq')('filter_failing', 'DeliveryDataIncomplete', {
     for: 15 * MINUTE,
-    when: `a filter is rejected by the service or contradicted by its rows; temporary errors count after ${FILTER_WALKS} times \`dlq.rescanEvery\``,
+    when: `the service rejects a filter, or returns rows that do not match the filter. A temporary error counts only after ${FILTER_WALKS} times \`dlq.rescanEvery\``,
     check: input =>
       input.dataOf('dlq').failedFilters.flatMap(({ name, reason, message, since, isContradicted }) => {
         const isYoung = input.now - since < FILTER_WALKS * intervalOf(input, 'dlq', 'full');
@@ -351,7 +351,7 @@ export const READING: readonly AccountCheck[] = [
   }),
   defineCheck('lists_missing', 'DeliveryDataIncomplete', {
     for: 5 * MINUTE,
-    when: `at least ${LISTS_MISSING} responses ${inLast(RECENT_REQUESTS)} contained no usable list, and the last one did not; \`info\` for the next ${longText(RECENT_REQUESTS)}`,
+    when: `at least ${LISTS_MISSING} responses ${inLast(RECENT_REQUESTS)}, including the last one, contained no usable list. After the next complete read, the severity is \`info\` for up to ${longText(RECENT_REQUESTS)}`,
     check: input =>
       inReads(
         input,

@@ -57,7 +57,7 @@ const eachSchedule =
 
 const missed = (source: CheckedSchedule['source']) =>
   ({
-    when: `a schedule missed its last expected start; or, in the last hour, it missed at least ${STARTS.fewest} starts and started in between`,
+    when: `a schedule missed its last expected start. Or in the last hour, a schedule missed at least ${STARTS.fewest} starts, with other starts between them`,
     check: eachSchedule(source, (input, schedule) => {
       if (schedule.state === 'paused') return false;
       const { name, state, lastStarted, missed } = schedule;
@@ -89,7 +89,7 @@ export const SCHEDULES: readonly AccountCheck[] = [
   ofEvents('schedule_missed', ALERT, missed('events')),
   ofList('schedule_missed', ALERT, missed('schedules')),
   ofEvents('schedule_late', ALERT, {
-    when: `the last start was late; or it failed, and the next one is more than an hour away; or, in the last hour, at least ${STARTS.fewest} starts and more than ${percent(STARTS.usuallyLate)} of all starts were late`,
+    when: `the last start of a schedule was late. Or the last start failed, and the next start is more than an hour away. Or in the last hour, at least ${STARTS.fewest} starts were late, and these were more than ${percent(STARTS.usuallyLate)} of all starts`,
     check: eachSchedule('events', (input, schedule) => {
       const { name, state, lastDelivered, late } = schedule;
       const failed = isFailing(schedule, input.serviceNow);
@@ -104,7 +104,7 @@ export const SCHEDULES: readonly AccountCheck[] = [
     }),
   }),
   ofList('schedule_failing', ALERT, {
-    when: 'an active schedule reports an error, or all messages of its last run failed',
+    when: 'the service reports an error of an active schedule, or all messages of the schedule’s last run failed',
     check: eachListed(({ name, row }, input) => {
       if (row.paused || !hasFailed(row)) return undefined;
       const ran = row.lastRunAt === undefined ? '' : ` at ${clockTime(row.lastRunAt, input.serviceNow)}`;
@@ -113,7 +113,7 @@ export const SCHEDULES: readonly AccountCheck[] = [
     }),
   }),
   ofList('schedule_paused', ALERT, {
-    when: 'the service has reported a schedule as paused for more than a day; `info` if no read showed it active before',
+    when: 'the service has reported for more than a day that a schedule is paused. If the schedule was already paused when the agent first read it, the severity is `info`',
     check: eachListed(({ name, history: { pausedSince, sawPause } }, input) => {
       if (pausedSince === undefined || input.serviceNow - pausedSince <= DAY) return undefined;
       const at = clockTime(pausedSince, input.serviceNow);
@@ -125,14 +125,14 @@ export const SCHEDULES: readonly AccountCheck[] = [
     }),
   }),
   ofList('schedule_unexpected', ALERT, {
-    when: 'in the last hour, a schedule started twice for the same time, before its next expected start, or while it was paused',
+    when: 'in the last hour, a schedule had an unexpected start: a second start for the same expected time, a start before the next expected time, or a start during a pause',
     check: eachListed(({ name, history: { unexpectedAt } }, { serviceNow }) => {
       if (unexpectedAt === undefined || serviceNow - unexpectedAt > HOUR) return undefined;
       return { text: `Schedule ${name} started at ${clockTime(unexpectedAt, serviceNow)}, although no start was due.` };
     }),
   }),
   ofList('schedule_gone', ALERT, {
-    when: 'for a day after the service stopped listing a schedule; `info` if it was paused or less than a day old',
+    when: 'in the last day, the service stopped listing a schedule. If the schedule was paused, or if the agent had known it for less than a day, the severity is `info`',
     check: input =>
       (input.shown.schedules?.now?.gone ?? []).map(({ name: subject, history }): Finding => {
         const { goneSince = 0, seenAt, paused } = history;

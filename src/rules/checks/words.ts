@@ -14,8 +14,9 @@ export function clockTime(time: number, now: number): string {
 /** Describes the window of a condition (ms): `in the last 15 minutes`, `in the last hour`. For documents. */
 export const inLast = (ms: number) => `in the last ${longText(ms).replace(/^1 /, '')}`;
 
-/** Describes a growth: `20 % (20–50)`. For documents. */
-export const growthText = ({ share: of, fewest, many }: Growth) => `${percent(of)} (${fewest}–${many})`;
+/** Describes a growth: `more than 20 % (threshold: 20–50 messages)`. For documents. */
+export const growthText = ({ share: of, fewest, many }: Growth) =>
+  `more than ${percent(of)} (threshold: ${fewest}–${many} messages)`;
 
 const isHour = (overSeconds: number) => Math.abs(overSeconds - 3600) < 120;
 
