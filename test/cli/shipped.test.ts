@@ -18,7 +18,7 @@ describe('placeholders', () => {
     expect(rules.find(({ alert }) => alert === 'DeliveryAgentDown')).toMatchObject({
       expr: `absent(up{job=${JSON.stringify(job)}} == 1)`,
       labels: { job },
-      annotations: { summary: expect.stringContaining(`of the job ${job} can`) },
+      annotations: { summary: expect.stringContaining(`of the job ${job}, so`) },
     });
   });
 });

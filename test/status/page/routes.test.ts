@@ -131,7 +131,7 @@ describe('page routes', () => {
     }
     expect((await get('/runbooks/DeliveryTokenRejected.md')).status).toBe(200);
     const { text } = await get('/runbooks/DeliveryTokenRejected');
-    expect(text).toContain('<li>Is it the token of this region? Each region has its own.</li>');
+    expect(text).toContain('<li>Is it the token of this region? Each region has a separate token.</li>');
     expect(text).toContain('<code>rotate-token</code> again to finish it: access.md.</li>');
     expect((await get('/runbooks/DeliveryDeadLetters')).text).toContain('<a href="DeliveryDlqGrowing">in batches</a>');
     expect((await get('/runbooks/DeliveryDlqGrowing')).text).toContain('<em>By host</em> and <em>');
