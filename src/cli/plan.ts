@@ -18,7 +18,7 @@ import { stopSignal } from './until-stopped.ts';
 /** Measures one round: its requests, bytes and duration within the budget. */
 async function measure(
   account: Account,
-  { collector, round, every, leastRequests, why, perDay, run, retry }: Account['rounds'][number],
+  { collector, round, every, leastRequests, why, run, retry }: Account['rounds'][number],
   { clock }: PartsDeps,
   signal: AbortSignal,
 ) {
@@ -31,7 +31,6 @@ async function measure(
   const bytes = after.bytes - before.bytes;
   // A round without an endpoint is run less often.
   const rounds = DAY / Math.max(every * MEAN_INTERVAL, retry() ?? 0);
-  const day = perDay?.({ requests, bytes }, rounds) ?? { requests: rounds * requests, bytes: rounds * bytes };
   return {
     collector,
     round,
@@ -40,8 +39,8 @@ async function measure(
     why,
     bytes,
     seconds: (clock.monotonic() - start) / 1000,
-    requestsPerDay: day.requests,
-    bytesPerDay: day.bytes,
+    requestsPerDay: rounds * requests,
+    bytesPerDay: rounds * bytes,
   };
 }
 

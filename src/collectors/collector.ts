@@ -19,13 +19,6 @@ export interface Cadence {
   readonly priority: Priority;
   /** Number of missed intervals after which the data is stale, if lower than `staleness.markAfter`. */
   readonly markAfter?: number;
-  /** Returns the daily cost from the cost of one round and the number of rounds. By default, all rounds cost the same. */
-  readonly perDay?: (one: Cost, rounds: number) => Cost;
-}
-
-export interface Cost {
-  readonly requests: number;
-  readonly bytes: number;
 }
 
 export type Rounds = Readonly<Record<string, Cadence>>;

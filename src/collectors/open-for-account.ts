@@ -37,7 +37,6 @@ export interface AccountRound {
   readonly every: number;
   readonly leastRequests: number;
   readonly why: Cadence['why'];
-  readonly perDay: Cadence['perDay'];
   /** Never throws. */
   run(signal: AbortSignal): Promise<void>;
   /** Returns the delay before a failed run is repeated (ms); undefined if the last run succeeded. */
@@ -112,13 +111,12 @@ async function openCollector<Facts, Memory, Walk>(
   });
   return {
     state,
-    rounds: Object.entries(rounds).map(([round, { every, requests, why, perDay }]) => ({
+    rounds: Object.entries(rounds).map(([round, { every, requests, why }]) => ({
       collector: name,
       round,
       every,
       leastRequests: requests,
       why,
-      perDay,
       run: signal => run(round, signal),
       retry: () => state.retry(round),
     })),

@@ -9,7 +9,6 @@ import { type EventsFacts, eventFamilies } from './families.ts';
 import { MAX_OPEN } from './lifecycle.ts';
 import type { Memory } from './memory.ts';
 import { type RangeRead, readMore, startRange } from './read.ts';
-import { readingPerDay } from './read-back.ts';
 import { drainChanges, restoreMemory } from './rows.ts';
 import type { Schedule } from './schedule-options.ts';
 import { foldSweep, nextRange } from './sweep.ts';
@@ -68,7 +67,6 @@ export const events = defineKind({
       requests: 1,
       why: 'reads pages of 1,000 events; while the log is busy, one more call a minute reads its events again',
       priority: 'events',
-      perDay: (one, rounds) => readingPerDay(one, rounds, { overlap, lateSweep }),
     },
     ...(lateSweep > overlap && {
       sweep: {

@@ -1,5 +1,3 @@
-import { DAY } from '../../kit/duration.ts';
-import type { Cost } from '../collector.ts';
 import { eachWithin } from './event-table.ts';
 import type { TimeSpan } from './expectations.ts';
 import type { Checkpoint, Memory } from './memory.ts';
@@ -13,25 +11,6 @@ const LATENESS_WINDOW = 3_600_000;
 const MARGIN = 500;
 /** Minimum number of rows for which a part of the overlap is skipped, because skipping takes an additional request. */
 const FEW = 20;
-
-const ROW = 1000;
-
-/**
- * Estimates the daily cost of reading a log that stays as busy as in the last overlap. If the overlap has few rows or rounds
- * are rare, each round reads the whole overlap again. Otherwise, rows are read up to three times: when they are new, once they
- * are older than the overlap, and by the sweep.
- */
-export function readingPerDay(
-  { requests, bytes }: Cost,
-  rounds: number,
-  { overlap, lateSweep }: { readonly overlap: number; readonly lateSweep: number },
-): Cost {
-  const log = (bytes * DAY) / overlap;
-  const once = log + (lateSweep > overlap ? log : 0);
-  const whole = { requests: rounds * requests, bytes: rounds * bytes + once };
-  if (bytes < FEW * ROW || log >= rounds * bytes) return whole;
-  return { requests: whole.requests + DAY / Math.min(SETTLE_EVERY, overlap), bytes: log + once };
-}
 
 /** Returns how far before the newest event every read starts (ms). */
 const readBackOf = ({ lateness }: Checkpoint, overlap: number) =>

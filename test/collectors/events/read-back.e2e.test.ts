@@ -1,13 +1,10 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { readingPerDay } from '../../../src/collectors/events/read-back.ts';
 import { runs } from '../../support/runs.ts';
 import { expectTruth } from './expect-truth.ts';
 import { counted, createAgent, createLog, type FakeLog, MINUTE, SECOND } from './fake-log.ts';
 
 const OVERLAP = MINUTE;
-/** Factor that converts a count per 40 minutes to a count per day. */
-const DAY_OF_40_MINUTES = 36;
 const WHOLE = ['created', 'active', 'delivered'];
 
 type Agent = ReturnType<typeof createAgent>;
@@ -172,28 +169,6 @@ it('reads each row of a busy log little more than twice on average, with one add
   expect(counted(agent.shown())).toBeGreaterThan(log.length - 10);
   expect(rows).toBeLessThan(2.1 * log.length);
   expect(requests).toBeLessThanOrEqual(30 * 5);
-});
-
-it.each([
-  ['busy', SECOND],
-  ['quiet', 30 * SECOND],
-])('extrapolates the daily cost of reading a %s log from one read of the overlap', async (_, apart) => {
-  const service = createLog();
-  const { clock, service: asks } = service;
-  const start = clock.now;
-  publish(service, start + 1 - 10 * MINUTE, start + 40 * MINUTE, apart, () => 0);
-  const first = createAgent(service);
-  await first.round('tail');
-  const [rows, requests] = [asks.rows, asks.requests];
-  await first.round('tail');
-  const one = { requests: asks.requests - requests, bytes: 1000 * (asks.rows - rows) };
-  const day = readingPerDay(one, 5760, { overlap: OVERLAP, lateSweep: OVERLAP });
-  const agent = await createLearned(service);
-  const measured = await watch(service, agent, clock.now + 40 * MINUTE);
-  expect(Math.abs((measured.rows * DAY_OF_40_MINUTES * 1000) / day.bytes - 1)).toBeLessThan(0.15);
-  expect(Math.abs((measured.requests * DAY_OF_40_MINUTES) / day.requests - 1)).toBeLessThan(0.15);
-  const swept = readingPerDay(one, 5760, { overlap: OVERLAP, lateSweep: 2 * OVERLAP });
-  expect(swept.bytes - day.bytes).toBe(one.bytes * 1440);
 });
 
 it('reads back the whole overlap until it has measured delays for an hour, even after a restart', async () => {
