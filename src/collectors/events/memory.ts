@@ -47,8 +47,6 @@ export interface Checkpoint {
   lags: Peak;
   /** Peak lag of the events that were read recently (ms). Undefined before the first new event. */
   recentLags?: Peak | undefined;
-  /** Peak lateness (ms): how much older a new event was than the newest known one. Undefined before the first measurement. */
-  lateness?: Peak;
   /** End of the last complete read that included everything that had become older than the overlap. */
   settledAt?: number | undefined;
   /**

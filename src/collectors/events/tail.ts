@@ -21,7 +21,7 @@ import {
 import { noPeak, notePeak, peakOf } from './peak.ts';
 import { noteRange } from './queues.ts';
 import { MAX_RANGE_PAGES, type RangeRead, readMore, shorterSpan, startRange } from './read.ts';
-import { noteLateness, planReadBack, type ReadBack } from './read-back.ts';
+import { planReadBack, type ReadBack } from './read-back.ts';
 import { createRecentEvents, type RecentEvents } from './recent.ts';
 import { settleRedeliveries } from './redeliveries.ts';
 
@@ -158,7 +158,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   if (table) countFresh(memory, checkpoint, walk, fresh, range, options);
   const following = table && tableFrom(table, checkpoint.watermark + 1);
   if (following) memory.pending.push(following);
-  if (isLast) endRead(memory, checkpoint, walk, options.overlap);
+  if (isLast) endRead(memory, checkpoint, walk);
   const { floor, newest = Math.min(floor, range.to) } = checkpoint;
   // Events after a skipped part are not settled.
   const wholeTo = Math.min(range.to, (walk.readBack.skip?.from ?? Number.POSITIVE_INFINITY) - 1);
@@ -284,7 +284,6 @@ function countFresh(
     checkpoint.recentLags ??= noPeak(walk.until);
     notePeak(checkpoint.recentLags, lag, walk.until, RECENT_LAGS_WINDOW);
   }
-  if (walk.newest !== undefined) noteLateness(checkpoint, walk.newest - oldest, walk.until, options.overlap);
   walk.foundNew = true;
   checkpoint.foundAt = walk.until;
   const late: KeptEvent[] = [];
@@ -303,16 +302,9 @@ function countFresh(
   }
 }
 
-function endRead(
-  memory: Memory,
-  checkpoint: Checkpoint,
-  { until, refill, span, readBack }: TailWalk,
-  overlap: number,
-): void {
+function endRead(memory: Memory, checkpoint: Checkpoint, { until, refill, span, readBack }: TailWalk): void {
   if (refill) memory.recent = refill;
   if (readBack.settles) checkpoint.settledAt = until;
-  // Let the peak expire even if no event was delayed.
-  noteLateness(checkpoint, 0, until, overlap);
   memory.span = span;
   for (const row of memory.destinations.evict(until)) memory.touched.add(row);
   checkpoint.readTo = until;

@@ -9,14 +9,9 @@ const WHOLE = ['created', 'active', 'delivered'];
 
 type Agent = ReturnType<typeof createAgent>;
 
-/** Creates an agent with a measured peak lateness of 0, so that it does not read back the whole overlap. */
-async function createLearned(service: FakeLog, options: object = {}): Promise<Agent> {
+/** Creates an agent that has read the log once. */
+async function createStarted(service: FakeLog, options: object = {}): Promise<Agent> {
   const agent = createAgent(service, options);
-  await agent.round('tail');
-  const checkpoint = JSON.parse(agent.rows.get('checkpoint') ?? '');
-  const lateness = { since: service.clock.now, now: 0, before: 0 };
-  agent.rows.set('checkpoint', JSON.stringify({ ...checkpoint, lateness }));
-  agent.kill();
   await agent.round('tail');
   return agent;
 }
@@ -69,7 +64,7 @@ it('with any delay within the overlap, counts each event once and tracks lifecyc
       async (shape, apart, phases, rounds) => {
         const service = createLog(shape);
         const { clock, log, service: asks } = service;
-        const agent = await createLearned(service, { window: '1m' });
+        const agent = await createStarted(service, { window: '1m' });
         const start = clock.now;
         const length = 2 * MINUTE;
         for (const [number, { most, share }] of phases.entries()) {
@@ -124,7 +119,7 @@ it('counts each event once for any delay up to lateSweep and any order of rounds
       async (phases, rounds) => {
         const service = createLog({ page: 100 });
         const { clock, log } = service;
-        const agent = await createLearned(service, { window: '1m', lateSweep: '5m' });
+        const agent = await createStarted(service, { window: '1m', lateSweep: '5m' });
         const start = clock.now;
         const length = 2 * MINUTE;
         for (const [number, { most, share }] of phases.entries()) {
@@ -160,60 +155,15 @@ async function watch({ clock, service }: FakeLog, agent: Agent, until: number) {
   return { rows: service.rows - rows, requests: service.requests - requests };
 }
 
-it('reads each row of a busy log little more than twice on average, with one additional request per minute', async () => {
+it('reads each row of a busy log less than three times on average, with one additional request per minute', async () => {
   const service = createLog();
   const { clock, log } = service;
   publish(service, clock.now + 1, clock.now + 30 * MINUTE, SECOND, () => 0);
-  const agent = await createLearned(service);
+  const agent = await createStarted(service);
   const { rows, requests } = await watch(service, agent, clock.now + 30 * MINUTE);
   expect(counted(agent.shown())).toBeGreaterThan(log.length - 10);
-  expect(rows).toBeLessThan(2.1 * log.length);
+  expect(rows).toBeLessThan(2.8 * log.length);
   expect(requests).toBeLessThanOrEqual(30 * 5);
-});
-
-it('reads back the whole overlap until it has measured delays for an hour, even after a restart', async () => {
-  const service = createLog();
-  const { clock, service: asks } = service;
-  publish(service, clock.now + 1, clock.now + 150 * MINUTE, 3 * SECOND, index => drawn(index, 2001));
-  const agent = createAgent(service);
-  await agent.round('tail');
-  const minutes = async (count: number) => {
-    const { rows } = await watch(service, agent, clock.now + count * MINUTE);
-    agent.kill();
-    await agent.run(1);
-    return rows / (count * 60);
-  };
-  expect(await minutes(50)).toBeGreaterThan(4.5);
-  expect(await minutes(30)).toBeGreaterThan(3);
-  const { requests } = asks;
-  expect(await minutes(30)).toBeLessThan(2.6);
-  expect(asks.requests - requests).toBeLessThanOrEqual(30 * 5 + 4);
-  expect(await minutes(30)).toBeLessThan(2.6);
-  expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0 });
-});
-
-it('reads back further within minutes when delays grow, and less far within hours when they shrink', async () => {
-  const service = createLog();
-  const { clock, log } = service;
-  const start = clock.now;
-  const [grows, ends] = [start + 20 * MINUTE, start + 40 * MINUTE];
-  publish(service, start + 1, start + 190 * MINUTE, 3 * SECOND, index => {
-    const at = start + index * SECOND;
-    return at > grows && at < ends && index % 10 === 0 ? 45 * SECOND + drawn(index, 5000) : drawn(index, SECOND);
-  });
-  const agent = await createLearned(service);
-  const delays: number[] = [];
-  const unseen = () => log.filter(({ listedAt }) => listedAt <= clock.now).length - counted(agent.shown());
-  while (clock.now < ends) {
-    await agent.run(1);
-    if (clock.now > grows + 8 * MINUTE) delays.push(unseen());
-  }
-  expect(Math.max(...delays)).toBe(0);
-  await watch(service, agent, clock.now + 125 * MINUTE);
-  const { rows } = await watch(service, agent, clock.now + 20 * MINUTE);
-  expect(rows).toBeLessThan(2.5 * 20 * 60);
-  expect(agent.shown().log).toMatchObject({ late: 0, gaps: 0 });
-  expect(unseen()).toBe(0);
 });
 
 it.each([-1, 1])(
@@ -222,7 +172,7 @@ it.each([-1, 1])(
     const service = createLog();
     const { clock, log } = service;
     publish(service, clock.now + 1, clock.now + 40 * MINUTE, SECOND, index => drawn(index, 30 * SECOND));
-    const agent = await createLearned(service);
+    const agent = await createStarted(service);
     for (const skew of [0, direction * 60 * MINUTE, 0]) {
       agent.skew = skew;
       await watch(service, agent, clock.now + 10 * MINUTE);
@@ -241,7 +191,7 @@ it('keeps counts exact after an hour of silence and twenty minutes without reads
   const late = (index: number) => drawn(index, 20 * SECOND);
   publish(service, start + 1, start + 10 * MINUTE, SECOND, late);
   publish(service, start + 70 * MINUTE, start + 110 * MINUTE, SECOND, late);
-  const agent = await createLearned(service);
+  const agent = await createStarted(service);
   await watch(service, agent, start + 80 * MINUTE);
   clock.now = start + 100 * MINUTE;
   await watch(service, agent, start + 112 * MINUTE);
@@ -262,7 +212,7 @@ it('counts no message as overdue if its end may be in a skipped part of the log'
     log.push({ messageId: 'msg_late', state: 'created', time: gap - 270 * SECOND, listedAt: gap - 270 * SECOND });
     const end = gap + 20 * SECOND;
     log.push({ messageId: 'msg_late', state: 'delivered', time: end, listedAt: end + 595 * SECOND });
-    const agent = await createLearned(service, { overlap: '10m', lateSweep: '30m', window: '1m' });
+    const agent = await createStarted(service, { overlap: '10m', lateSweep: '30m', window: '1m' });
     await watch(service, agent, start + 20 * MINUTE);
     expect([offset, agent.shown().log.overdue]).toEqual([offset, 0]);
   }
