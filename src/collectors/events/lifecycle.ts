@@ -2,7 +2,7 @@ import { observeValue } from '../../metrics/family.ts';
 import { EVENT_STATES, type EventState, type MessageOutcome } from '../../model/message.ts';
 import { type EventTable, eventsWithin, messagePlace, stateAt, tableFrom, timeAt } from './event-table.ts';
 import { byTime, isEnding, isResult, type KeptEvent } from './kept-event.ts';
-import { type Checkpoint, close, type Gauges, type Memory, markUnread, noteGap, type OpenMessage } from './memory.ts';
+import { close, type Gauges, type Memory, type OpenMessage } from './memory.ts';
 import { peakOf } from './peak.ts';
 import { addResult, addStart, countRedelivery } from './redeliveries.ts';
 import { BUCKET_BOUNDS, type DeliveryResult, observeAttempt, observeWait } from './tally.ts';
@@ -22,13 +22,6 @@ const CREATED = EVENT_STATES.indexOf('created');
 
 /** Time past its due time after which an open message is dropped (ms), because its final event must have been lost. */
 const DROPPED_AFTER = 14 * 86_400_000;
-/**
- * A result without a listed start proves a gap only after this many successful attempts with a listed start, and only if these
- * outnumber the results without a listed start by more than nine to one.
- */
-const EVIDENCE = 10;
-/** Minimum duration of a silence in the log that may hide a gap (ms). */
-const SILENCE = 60_000;
 
 /** Tracks message lifecycles up to the watermark, in chronological order. Events before the floor are not counted. */
 export function advanceTo(memory: Memory, watermark: number, limits: Limits): void {
@@ -49,8 +42,6 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
   const state = EVENT_STATES[event.state] as EventState;
   const endedAt = memory.ended.get(message);
   const hasEnded = endedAt !== undefined;
-  const isExpected = hasEnded || known?.activeAt !== undefined;
-  if (isInOrder) detectGap(memory, checkpoint, event, isExpected, limits.overlap);
   checkpoint.lastFollowed = Math.max(checkpoint.lastFollowed, time);
   // A delayed creation still applies to its schedule, even after later events of the message.
   if (event.schedules && (hasEnded ? state === 'created' : known?.createdAt === undefined || state !== 'created')) {
@@ -185,34 +176,6 @@ export function detectMissing(memory: Memory, now: number, limits: Limits): void
     }
   }
   memory.schedules.advanceTo(now);
-}
-
-/**
- * Counts a gap if an attempt without a listed start ends soon after a silence. A silence alone is not a gap, and each silence
- * counts as at most one gap. `isExpected`: whether the log has listed the start.
- */
-function detectGap(
-  memory: Memory,
-  checkpoint: Checkpoint,
-  { state, time }: KeptEvent,
-  isExpected: boolean,
-  overlap: number,
-): void {
-  const { log } = memory;
-  const { floor, lastFollowed } = checkpoint;
-  if (lastFollowed > floor && time - lastFollowed > Math.max(SILENCE, overlap)) {
-    checkpoint.silence = { from: lastFollowed, until: time + overlap };
-  }
-  const isResult = EVENT_STATES[state] === 'error' || EVENT_STATES[state] === 'delivered';
-  if (!isResult || isExpected) return;
-  const paired = log.attempt.success.counts.reduce((a, b) => a + b, 0);
-  const { silence, unstarted } = checkpoint;
-  if (silence && time > silence.from && time <= silence.until && paired >= EVIDENCE && paired > unstarted * 9) {
-    checkpoint.silence = undefined;
-    noteGap(memory);
-    markUnread(memory, { from: silence.from, to: time });
-  }
-  checkpoint.unstarted += 1;
 }
 
 function endedWithin(tables: readonly EventTable[]): ReadonlySet<bigint> {

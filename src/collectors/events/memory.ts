@@ -58,12 +58,8 @@ export interface Checkpoint {
   /** Time up to which the sweep has read the log again. */
   sweptTo: number;
   nextChunk: number;
-  /** A silence of the log that may hide a gap. `from`: its start; `until`: end of the search for evidence. */
-  silence: { readonly from: number; readonly until: number } | undefined;
   /** Last part of the log that is not known to be complete. */
   unread?: TimeSpan | undefined;
-  /** Number of attempt results without a listed start, which prove no gap if the service often omits starts. */
-  unstarted: number;
   /** Option `destination` when the checkpoint was written. */
   destination: string;
 }
@@ -80,8 +76,6 @@ export function firstCheckpoint(now: number, from: number, destination: string):
     lastFollowed: now,
     sweptTo: now,
     nextChunk: 0,
-    silence: undefined,
-    unstarted: 0,
     destination,
   };
 }

@@ -260,8 +260,6 @@ function detectHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, rang
   // The unreadable rows may be the missing events.
   if (!isProof || range.rejected > 0) return;
   noteGap(memory);
-  // Results without a start follow from this gap and do not prove another one.
-  checkpoint.silence = undefined;
 }
 
 function countFresh(

@@ -17,14 +17,7 @@ function eventAt(number: number, time: number): KeptEvent {
 
 it('a sweep counts no event twice if the minutes that it covers are dropped from memory during its read', () => {
   const times = { floor: START - 1, newest: START, readTo: START, foundAt: START, judgedTo: 0, judgedLast: START - 1 };
-  const checkpoint = {
-    ...times,
-    rememberedFrom: START,
-    sweptTo: START - 1,
-    nextChunk: 0,
-    unstarted: 0,
-    destination: 'none',
-  };
+  const checkpoint = { ...times, rememberedFrom: START, sweptTo: START - 1, nextChunk: 0, destination: 'none' };
   const rows = new Map([['checkpoint', JSON.stringify(checkpoint)]]);
   const memory = restoreMemory(
     rows,
