@@ -70,7 +70,7 @@ export const describeMessage = (message: DescribedMessage): string[] =>
 
 /** Returns sentences about doubtful or missing rows of a list. */
 export const describeQuality = (isProven: boolean, rejected: number, incomplete: number): string[] => [
-  ...(isProven ? [] : ['a filter is unproven: some rows are unreadable or lack the field it compares']),
+  ...(isProven ? [] : ['a filter is unproven: some rows are unreadable or lack the filtered field']),
   ...(rejected === 0 ? [] : [`${plural(rejected, 'unreadable row')} missing`]),
   ...(incomplete === 0 ? [] : [`unreadable values missing in ${plural(incomplete, 'row')}`]),
 ];
