@@ -12,18 +12,18 @@ import { agentFamilies } from './queries.ts';
 const COLLECTORS: Readonly<Record<string, string>> = {
   flow_control:
     '[collectors.md](collectors.md#flow-control) explains the states. Limits, usage and pauses are exposed if the service reports them. `__other__` is the sum of the keys beyond `collect.flowControl.maxSeries`. The values of a key in `watch` come from its most recent read.',
-  dlq: '[collectors.md](collectors.md) explains breakdowns, groups and filters. Numbers are from the last complete walk, plus entries listed since. A message that enters and leaves between two reads is not counted. The entry time comes from the `dlqId`, or otherwise is the time of the first read that listed the message. The reason of a message that left is `expired` if it was queued for longer than `retention.dlq`, otherwise `removed`; it is `unknown` if no retention is configured. Callback states are exposed if the service reports them.',
+  dlq: '[collectors.md](collectors.md) explains breakdowns, groups and filters. Numbers are from the last complete walk (full scan of the queue), plus entries listed since. A message that enters and leaves between two reads is not counted. The entry time comes from the `dlqId`, otherwise from the first read that listed the message. The reason of a message that left is `expired` after more than `retention.dlq`, otherwise `removed`. Without a configured retention, the reason is `unknown`. Callback states are exposed if the service reports them.',
   queues:
-    'Exposed if the service lists queues. The service’s number of waiting messages is known to be too low at times: the built-in checks never rely on it alone. `__other__` is the sum of the queues beyond `collect.queues.maxSeries`.',
+    'Exposed if the service lists queues. The service’s number of waiting messages is sometimes too low, so no built-in check relies on it alone. `__other__` is the sum of the queues beyond `collect.queues.maxSeries`.',
   events:
-    '[collectors.md](collectors.md#events) explains the counters. Computed numbers lag behind the newest event by `collect.events.overlap`, or by up to a minute more. Messages in flight, and all histograms except the duration of attempts, include only messages with a known creation time. A message is due when it is created, or at a later delivery time if its first event contains one. `delivery_events_recent` is exact up to 100,000 events. The late sweep covers at most the last two million events. Counters of a schedule omit starts for which the log may be incomplete.',
+    '[collectors.md](collectors.md#events) explains the counters. Numbers about messages lag behind the newest event by `collect.events.overlap` plus up to a minute. Messages without a known creation time are missing from the messages in flight and from the histograms, except the duration of attempts. A message is due when it is created. If its first event contains a later delivery time, the message is due then. `delivery_events_recent` is exact up to 100,000 events. The sweep for delayed events covers at most the last two million events. Counters of a schedule omit starts for which the log may be incomplete.',
   schedules:
-    '[objectives.md](objectives.md#schedules) explains when a start is missed or unexpected. The label `schedule` is the name of a configured schedule, otherwise the id. Exposed if the service has a list of schedules; of configured schedules, the times and the counters of missed and late starts come from the event log instead.',
-  runs: 'Exposed if the service lists workflow runs. The rows are compared with the question: if the service ignores it, the round fails instead of reporting no stuck run. The check `run_stuck` names the oldest run.',
+    '[objectives.md](objectives.md#schedules) explains when a start is missed or unexpected. The label `schedule` is the name of a configured schedule, otherwise the id. These metrics are exposed if the service has a list of schedules. For configured schedules, times, missed and late starts come from the event log instead.',
+  runs: 'Exposed if the service lists workflow runs. If the service ignores the parameters of the request, the round fails instead of reporting no stuck run. The problem `run_stuck` names the oldest run.',
 };
 
 const OWN =
-  '`delivery_up` is 0 before the first attempts, and ignores rounds that have nothing to read yet. Data of DLQ walks is stale after at most two intervals.';
+  '`delivery_up` is 0 before the first attempts. It ignores rounds that have nothing to read yet. Data of walks (full scans of the DLQ) is stale after two intervals at the latest.';
 
 function introductionOf(collector: string): string {
   const text = COLLECTORS[collector];
@@ -59,7 +59,7 @@ export function metricsReference(): string {
       ofCollector(families),
     ]),
     '### Limits and usage of the plan',
-    'Usage is read only if `paths.account` is set. Limits are those of the newer record: of the management API, or of the last token reset. Unlimited or unknown limits are absent. [access.md](access.md#tokens) explains the login.',
+    'Usage is read only if `paths.account` is set. Limits come from the newer of the management API and the last token reset. Unlimited or unknown limits are absent. [access.md](access.md#tokens) explains the login.',
     ofCollector(accountPlan.families),
     '### Reading and requests',
     OWN,
@@ -70,13 +70,13 @@ export function metricsReference(): string {
     'Exposed only if `autoCancel.mode` is not `off`.',
     metricsTable(Object.values(autoCancelFamilies)),
     '### Problems',
-    'Each series of `delivery_problem` is a problem of [alerts.md](alerts.md#catalogue), whose state is stored. Problems of the agent itself have no label `account`. Each kind and subject has one series.',
+    '[alerts.md](alerts.md#catalogue) lists the kinds of problems. Each kind and subject has one series, which continues after a restart. Problems of the agent itself have no label `account`.',
     metricsTable([alertingFamilies.problem]),
     '### Alerts',
     'Exposed only if `alerts.enabled` is true.',
     metricsTable([alertingFamilies.alerts]),
     '## Agent',
-    'Leader and lease metrics need `store.kind: postgres`; a standby exposes only the metrics in this section. The metrics `process_*` and `nodejs_*` of prom-client are also exposed.',
+    'Metrics of the leader and its lease need `store.kind: postgres`. A standby exposes only the metrics in this section. The metrics `process_*` and `nodejs_*` of prom-client are also exposed.',
     metricsTable([alertingFamilies.notifications, ...Object.values(leaderFamilies), ...agent]),
   ];
   return sections.join('\n\n');

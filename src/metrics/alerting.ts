@@ -5,19 +5,19 @@ import { ENDED_FOR, MAX_ALERTS } from './thresholds.ts';
 
 const alerts = gauge(
   'delivery_watch_alerts',
-  'The agent’s own alerts by state. silenced: firing, but matched by a silence; beyond_cap: above the limit of 100 per rule and account.',
+  'The agent’s own alerts by state. silenced: firing, but matched by a silence. beyond_cap: above the limit of 100 per rule and account.',
   ['alert', 'state'],
 );
 
 const notifications = counter(
   'delivery_watch_notifications_total',
-  'Notifications by outcome. sent, failed: requests, of which failed ones are retried. dropped: alerts that ended before they could be sent, and auto-cancel notices that were refused or too old.',
+  'Notifications by outcome. sent: successful requests. failed: failed requests, which are retried. dropped: alerts that ended before they could be sent, and auto-cancel notices that were refused or too old.',
   ['notifier', 'outcome'],
 );
 
 const problem = gauge(
   'delivery_problem',
-  `Problems that built-in checks find, sent as alerts or not: 1 once a problem has lasted for the \`for\` of its check, 0 for ${longText(ENDED_FOR)} after its end. Beyond ${MAX_ALERTS} subjects of a kind, __other__ stands for the rest.`,
+  `Problems that built-in checks find: 1 after a problem has lasted for the \`for\` of its check, 0 for ${longText(ENDED_FOR)} after its end. Beyond ${MAX_ALERTS} subjects of a kind, __other__ represents the rest.`,
   ['kind', 'severity', 'subject'],
 );
 

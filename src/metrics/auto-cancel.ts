@@ -7,22 +7,22 @@ import { OBSERVED_FOR } from './thresholds.ts';
 export const autoCancelFamilies = {
   candidates: gauge(
     'delivery_auto_cancel_candidates',
-    'Stuck failure callbacks matched by the rule in the last complete walk, regardless of action taken.',
+    'Stuck failure callbacks that match the rule in the last complete walk, cancelled or not.',
     ['rule'],
   ),
   actions: counter(
     'delivery_auto_cancel_actions_total',
-    'Actions by outcome. planned: would have cancelled; confirmed: the service reports the callback as cancelled.',
+    'Actions by outcome. planned: the rule would have cancelled. confirmed: the service reports the callback as cancelled.',
     ['rule', 'mode', 'outcome'],
   ),
   plannedOutcomes: counter(
     'delivery_auto_cancel_planned_outcomes_total',
-    `Planned callbacks by what became of them, each counted once. success, failed: ended by itself; in_progress: still in progress ${longText(OBSERVED_FOR)} after the plan, when observation ends; unknown: end not seen, or cancelled.`,
+    `Planned cancels by what happened to the callback, each counted once. success, failed: it ended by itself. in_progress: it was still in progress ${longText(OBSERVED_FOR)} after the plan. unknown: its end was not seen, or it was cancelled.`,
     ['rule', 'outcome'],
   ),
   skipped: counter(
     'delivery_auto_cancel_skipped_total',
-    'Matched failure callbacks that were not cancelled, by reason. Counted when the reason changes.',
+    'Matched failure callbacks that were not cancelled, by reason. A callback counts again when its reason changes.',
     ['rule', 'reason'],
   ),
   breakerOpen: gauge(
@@ -33,16 +33,16 @@ export const autoCancelFamilies = {
   paused: gauge('delivery_auto_cancel_paused', 'Whether an operator has paused auto-cancel (1) or not (0).'),
   oldestUnresolved: gauge(
     'delivery_auto_cancel_oldest_unresolved_timestamp_seconds',
-    'Start of the oldest cancel whose outcome is unknown. Absent if there is none.',
+    'Start of the oldest cancel with an unknown outcome. Absent if there is none.',
     ['rule'],
   ),
   budgetRemaining: gauge(
     'delivery_auto_cancel_budget_remaining',
-    'Cancels that the account’s hourly and daily limits still allow.',
+    'Cancels that the hourly and daily limits of the account still allow.',
   ),
   ruleBudgetRemaining: gauge(
     'delivery_auto_cancel_rule_budget_remaining',
-    'Cancels that the rule’s hourly limit still allows.',
+    'Cancels that the hourly limit of the rule still allows.',
     ['rule'],
   ),
 } as const;

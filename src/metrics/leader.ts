@@ -4,12 +4,12 @@ import { createCounter } from './own.ts';
 export const leaderFamilies = {
   leader: gauge(
     'delivery_watch_leader',
-    'Whether this process leads the processes with the same schema (1) or is a standby (0). Also 0 if its lease may have expired.',
+    'Whether this process is the leader of all processes with the same schema (1) or a standby (0). A leader whose lease may have expired also reports 0.',
     ['schema'],
   ),
   renewals: counter(
     'delivery_watch_lease_renewals_total',
-    'Renewals of the lease by the leader, and attempts of a standby to acquire it. failed: the database was unreachable or rejected the request.',
+    'Attempts of the leader to renew the lease, and of standbys to acquire it, by outcome. failed: the database was unreachable or rejected the request.',
     ['outcome'],
   ),
 } as const;

@@ -27,12 +27,12 @@ export type Objectives = z.output<typeof objectivesOptions>;
 export const objectiveFamilies = {
   ratio: gauge(
     'delivery_objective_ratio',
-    'Configured objective. delivered: share of ended messages that are delivered; on_time: share that are delivered within delivery_on_time_target_seconds after they are due.',
+    'Configured objective. delivered: share of ended messages that are delivered. on_time: share of messages that are delivered within delivery_on_time_target_seconds after they are due.',
     ['objective'],
   ),
   onTimeTarget: gauge(
     'delivery_on_time_target_seconds',
-    'Configured maximum time between a message’s due time and its end.',
+    'Configured maximum time from a message’s due time to its delivery.',
   ),
   window: gauge('delivery_objective_window_seconds', 'Configured period of the objectives.'),
 } as const;

@@ -6,7 +6,7 @@ import { counter, type Family, gauge, info, type Sample } from './family.ts';
 export const ownFamilies = {
   up: gauge(
     'delivery_up',
-    'Whether the last attempt of every round succeeded and no data is stale (1), else 0. Rounds run in the background, not at scrape time.',
+    'Whether the last attempt of every round succeeded and no data is stale (1) or not (0). Rounds run in the background, not at scrape time.',
   ),
   success: gauge(
     'delivery_collector_success',
@@ -19,17 +19,17 @@ export const ownFamilies = {
   ]),
   dataTimestamp: gauge(
     'delivery_collector_data_timestamp_seconds',
-    'Start of the last complete round: the exposed data was read then or later. Absent before the first complete round.',
+    'Start of the last complete round. The exposed data was read at this time or later. Absent before the first complete round.',
     ['collector', 'round'],
   ),
   dataComplete: gauge(
     'delivery_collector_data_complete',
-    'Whether the last round read all pages and rows, and the numbers of all filters (1), or not (0). If a page is missing, the previous data stays exposed.',
+    'Whether the last round read all pages, all rows and the numbers of all filters (1) or not (0). If a page is missing, the previous data stays exposed.',
     ['collector', 'round'],
   ),
   dataStale: gauge(
     'delivery_collector_data_stale',
-    'Whether no round has completed for staleness.markAfter intervals (1), else 0. Data is withdrawn after staleness.withdrawAfter intervals.',
+    'Whether data is stale (1) or not (0): no round has completed for staleness.markAfter intervals.',
     ['collector', 'round'],
   ),
   consecutiveFailures: gauge('delivery_collector_consecutive_failures', 'Consecutive failed attempts of the round.', [
@@ -38,7 +38,7 @@ export const ownFamilies = {
   ]),
   dlqRetention: gauge(
     'delivery_dlq_retention_seconds',
-    'Retention of the dead-letter queue, as configured or else from the account’s record. Absent if neither is available.',
+    'Retention of the dead-letter queue, from the configuration, otherwise from the account’s record. Absent if the retention is unknown.',
   ),
   tokenRejected: gauge(
     'delivery_token_rejected',
@@ -46,47 +46,47 @@ export const ownFamilies = {
   ),
   clockSkew: gauge(
     'delivery_service_clock_skew_seconds',
-    'The service’s clock minus the agent’s, estimated from the Date headers of responses; 0 if it may be 0. Absent before the first readable Date.',
+    'Service’s clock minus the agent’s clock, estimated from the Date headers of responses. 0 if the clocks may agree. Absent before the first readable Date header.',
   ),
   counting: gauge(
     'delivery_event_log_counting',
-    'Whether the agent reads and stores events as they happen (1). If 0, counters may be catching up with earlier events.',
+    'Whether the agent reads and stores events as they happen (1) or not (0). If 0, the event counters may be too low and catch up later.',
   ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',
-    'Rows with unreadable values, which are missing, and unreadable rows that were skipped in lists with readable rows.',
+    'Rows that were unreadable, and rows with unreadable values. These rows and values are missing. Lists without any readable row are counted in delivery_lists_missing_total.',
     ['collector'],
   ),
   listsMissing: counter(
     'delivery_lists_missing_total',
-    'Discarded responses without a usable list: not a list, a list with an error, no readable row, an outdated cached response, or endless pagination.',
+    'Discarded responses without a usable list: no list, an error in the list, no readable row, an outdated response from a cache, or endless pagination.',
     ['collector'],
   ),
   requests: counter(
     'delivery_watch_api_requests_total',
-    'Requests sent to the service by outcome. Each retry counts as a request.',
+    'Requests sent to the service, by endpoint and outcome. Each retry counts as a separate request.',
     ['endpoint', 'outcome'],
   ),
   responseBytes: counter(
     'delivery_watch_api_response_bytes_total',
-    'Bytes of response bodies as received, possibly compressed.',
+    'Bytes of response bodies as received, before decompression.',
     ['endpoint'],
   ),
   budgetWait: counter(
     'delivery_watch_api_budget_wait_seconds_total',
-    'Time that requests waited for the account’s request budget.',
+    'Total time that requests waited for the account’s request budget.',
   ),
   budgetLimit: gauge('delivery_watch_api_budget_limit', 'Configured request budget of the account per UTC day.'),
   budgetRemaining: gauge(
     'delivery_watch_api_budget_remaining',
-    'Remaining requests in the account’s budget for this UTC day. A crash may lose the last 15 seconds.',
+    'Remaining requests in the account’s budget for this UTC day. A crash may lose the count of the last 15 seconds.',
   ),
 } as const;
 
 /** Returns the info family. Its label names are the union over all accounts. */
 export function accountInfoFamily(labels: readonly Readonly<Record<string, string>>[]): Family {
   const help =
-    'Plan and state of the account, from the newer of the management API and the last token reset, and its configured labels; always 1.';
+    'Plan, state and configured labels of the account; always 1. Plan and state come from the newer of the management API and the last token reset.';
   return info('delivery_account_info', help, [
     'plan',
     'state',

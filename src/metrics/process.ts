@@ -73,7 +73,7 @@ export function createProcessMetrics(info: ProcessInfo) {
   );
   const lastSuccess = gauge(
     'delivery_watch_config_last_reload_success_timestamp_seconds',
-    'Time of the last successful configuration load, with or without changes.',
+    'Time of the last successful configuration load, even if the configuration had not changed.',
     info.configLoadedAt / 1000,
   );
   const requestSeconds = new PromHistogram({
@@ -86,14 +86,14 @@ export function createProcessMetrics(info: ProcessInfo) {
   for (const endpoint of info.endpoints) requestSeconds.zero({ endpoint });
   const spans = new PromCounter({
     name: 'delivery_watch_spans_total',
-    help: 'Spans by outcome. failed: not accepted by the receiver; dropped: the queue was full, or a traced message was not tracked to its end.',
+    help: 'Spans by outcome. failed: not accepted by the receiver. dropped: the queue was full, or the traced message was not tracked to its end.',
     labelNames: ['outcome'],
     registers,
   });
   for (const outcome of ['exported', 'failed', 'dropped']) spans.inc({ outcome }, 0);
   const logLinesDropped = new PromCounter({
     name: 'delivery_watch_log_lines_dropped_total',
-    help: 'Log lines that standard error did not accept: the disk was full, the reader was gone, or it fell behind by 4 MB.',
+    help: 'Log lines that could not be written to standard error: the disk was full, the reader had ended, or the reader was 4 MB behind.',
     registers,
   });
 

@@ -29,16 +29,16 @@ const breakdownOf = (dimension: Dimension, label: string, what: string): FactFam
 export const breakdownFamilies = {
   urlHost: breakdownOf('urlHost', 'url_host', 'destination host'),
   route: breakdownOf('route', 'route', 'destination route'),
-  workflowUrl: breakdownOf('workflowUrl', 'workflow_url', 'workflow URL, without its query'),
+  workflowUrl: breakdownOf('workflowUrl', 'workflow_url', 'workflow URL (without the query string)'),
   method: breakdownOf('method', 'method', 'HTTP method'),
-  state: breakdownOf('state', 'state', 'state'),
+  state: breakdownOf('state', 'state', 'state of the message'),
   topic: breakdownOf('topic', 'topic', 'topic (URL group)'),
   queue: breakdownOf('queue', 'queue', 'queue'),
   schedule: breakdownOf('schedule', 'schedule', 'schedule'),
   label: breakdownOf(
     'label',
     'label',
-    'label. A message counts once for each of its labels, so the sum may exceed the number of messages',
+    'label. A message with several labels counts once for each label, so the sum may exceed the number of messages',
   ),
   responseStatus: breakdownOf('responseStatus', 'response_status', 'HTTP status of the last response'),
   api: breakdownOf('api', 'api', 'API'),
@@ -47,7 +47,7 @@ export const breakdownFamilies = {
 
 const groupMessages = gauge({
   name: 'delivery_dlq_group_messages',
-  help: `Messages in the dead-letter queue by group: the ${MAX_KINDS_SHOWN} largest groups, and the sum of all others as __other__.`,
+  help: `Messages in the dead-letter queue by group (kind of failure): the ${MAX_KINDS_SHOWN} largest groups, and the sum of all others as __other__.`,
   labels: ['group', 'url_host', 'response_status'],
   pick: ({ kinds: { largest, others } }) => [
     ...largest.map(({ id, urlHost, responseStatus, messages }) => ({
@@ -61,13 +61,13 @@ const groupMessages = gauge({
 export const filterFamilies = {
   filterMessages: gauge({
     name: 'delivery_dlq_filter_messages',
-    help: 'Messages in the dead-letter queue that match the filter. Filters may overlap: do not sum them.',
+    help: 'Messages in the dead-letter queue that match the filter. Filters may overlap, so do not add up their values.',
     labels: ['filter'],
     pick: facts => perFilter(facts, ({ messages }) => messages),
   }),
   filterProven: gauge({
     name: 'delivery_dlq_filter_proven',
-    help: 'Whether every row of the filter is readable and has all fields that its match uses (1) or not (0).',
+    help: 'Whether every row of the filter is readable and contains all fields that the filter uses (1) or not (0).',
     labels: ['filter'],
     pick: facts =>
       perFilter(facts, ({ messages, isProven }) => (messages === undefined ? undefined : Number(isProven))),
@@ -80,7 +80,7 @@ export const filterFamilies = {
   }),
   filterEntered: counter({
     name: 'delivery_dlq_filter_entered_total',
-    help: 'Messages matching the filter that were first seen after the filter’s first complete walk.',
+    help: 'Messages of the filter that entered the dead-letter queue. Messages in the filter’s first complete walk are not counted.',
     labels: ['filter'],
     pick: facts => perFilter(facts, ({ entered }) => entered),
   }),
@@ -88,7 +88,7 @@ export const filterFamilies = {
 
 const enteredByHost = counter({
   name: 'delivery_dlq_entered_by_host_total',
-  help: 'Messages in delivery_dlq_entered_total by destination host. A host without new messages for a day may lose its series.',
+  help: 'Messages that entered the dead-letter queue, by destination host. A host without new messages for a day may lose its series.',
   labels: ['url_host'],
   pick: facts =>
     [...(facts.enteredByHost?.counts ?? [])].map(([host, value]) => ({ labels: { url_host: host }, value })),
@@ -102,23 +102,23 @@ export const dlqFamilies = {
   }),
   oldestEntered: gauge({
     name: 'delivery_dlq_oldest_entered_timestamp_seconds',
-    help: 'Entry time of the longest-queued message in the dead-letter queue. Retention is counted from this time. Absent if the queue is empty.',
+    help: 'Entry time of the longest-queued message in the dead-letter queue. The retention of the message starts at this time. Absent if the queue is empty.',
     pick: facts => toSeconds(wholeQueue(facts)?.oldestEntered),
   }),
   ...breakdownFamilies,
   groups: gauge({
     name: 'delivery_dlq_groups',
-    help: 'Groups of messages in the dead-letter queue; at most 2,000.',
+    help: 'Groups of messages (kinds of failures) in the dead-letter queue, at most 2,000.',
     pick: ({ kinds }) => kinds.count,
   }),
   groupsNew: counter({
     name: 'delivery_dlq_groups_new_total',
-    help: 'Groups of messages that a complete walk found for the first time. Groups in the first walk are not counted.',
+    help: 'Groups of messages (kinds of failures) that a complete walk found for the first time. Groups in the very first walk are not counted.',
     pick: ({ kinds }) => kinds.appeared,
   }),
   groupsReturned: counter({
     name: 'delivery_dlq_groups_returned_total',
-    help: 'Groups that a complete walk found again after they had been empty for at least a day.',
+    help: 'Groups of messages (kinds of failures) that a complete walk found again after at least a day without messages.',
     pick: ({ kinds }) => kinds.returned,
   }),
   groupMessages,
@@ -131,30 +131,30 @@ export const dlqFamilies = {
   }),
   suspected: gauge({
     name: 'delivery_dlq_failure_callbacks_suspected',
-    help: 'Failure callbacks that complete walks found in progress for longer than all their retries can take.',
+    help: 'Failure callbacks that seem stuck: complete walks have found them in progress for longer than all their retries can take.',
     pick: ({ suspected }) => suspected,
   }),
   oldestInProgress: gauge({
     name: 'delivery_dlq_failure_callback_oldest_in_progress_timestamp_seconds',
-    help: 'Time at which a walk first found the failure callback that has been in progress longest. Absent if no callback is in progress.',
+    help: 'Time when a walk first found the longest-running failure callback in progress. Absent if no failure callback is in progress.',
     pick: ({ oldestInProgress }) => toSeconds(oldestInProgress),
   }),
   endedCallbacks: counter({
     name: 'delivery_failure_callbacks_ended_total',
-    help: 'Failure callbacks that a complete walk found in progress and a later one found ended, by final state.',
+    help: 'Failure callbacks that ended after a complete walk had found them in progress, by final state.',
     labels: ['state'],
     values: { state: CALLBACK_ENDS },
     pick: ({ endedCallbacks }) => perState(endedCallbacks),
   }),
   entered: counter({
     name: 'delivery_dlq_entered_total',
-    help: 'Messages first seen in the dead-letter queue after the first complete walk.',
+    help: 'Messages that entered the dead-letter queue. Messages that the first complete walk found are not counted.',
     pick: facts => wholeQueue(facts)?.entered,
   }),
   enteredByHost,
   left: counter({
     name: 'delivery_dlq_left_total',
-    help: 'Messages that a complete walk no longer found in the dead-letter queue, by reason.',
+    help: 'Messages that left the dead-letter queue, by reason. A message is counted when a complete walk no longer finds it.',
     labels: ['reason'],
     values: { reason: LEFT_REASONS },
     pick(facts) {
@@ -165,7 +165,7 @@ export const dlqFamilies = {
   ...filterFamilies,
   foundByRescan: counter({
     name: 'delivery_dlq_found_by_rescan_total',
-    help: 'Messages found only by a complete walk, although an earlier read of new entries should have listed them.',
+    help: 'Messages that only a complete walk found, although an earlier read of new entries should have listed them.',
     pick: ({ foundByRescan }) => foundByRescan,
   }),
   seriesDropped: gauge({

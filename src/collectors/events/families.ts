@@ -94,7 +94,7 @@ const waitSamples = (facts: EventsFacts, wait: 'timeToDeliver' | 'queueWait') =>
 
 const total = counter({
   name: 'delivery_events_total',
-  help: 'Events by state. Events delayed by more than events.lateSweep are not counted.',
+  help: 'Events by state. Events with a delay of more than events.lateSweep are not counted.',
   labels: ['state', 'destination'],
   values: { state: EVENT_STATES },
   pick: facts =>
@@ -104,31 +104,31 @@ const total = counter({
 export const eventFamilies = {
   recent: gauge({
     name: 'delivery_events_recent',
-    help: 'Events of the last events.window by state. unknown: all other states.',
+    help: 'Events of the last events.window by state. The state unknown includes all other states.',
     labels: ['state'],
     values: { state: EVENT_STATES },
     pick: ({ gauges }) => gauges && EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })),
   }),
   newest: gauge({
     name: 'delivery_event_log_newest_timestamp_seconds',
-    help: 'Time of the newest event. A log without new events does not prove health: compare this time with the current time.',
+    help: 'Time of the newest event in the log. Compare it with the current time: if the difference is large, the log may have stopped.',
     pick: ({ gauges }) => toSeconds(gauges?.newest),
   }),
   lag: gauge({
     name: 'delivery_event_log_lag_seconds',
-    help: 'Time from an event to the last read that did not list it yet: the maximum of the last 10 to 20 minutes with new events. 0 if the first read after each event listed it.',
+    help: 'Delay of the event log: time from an event to the last read that did not list the event yet. Maximum of the last 10 to 20 minutes with new events.',
     pick: ({ gauges }) => toSeconds(gauges?.lag),
   }),
   since: gauge({
     name: 'delivery_event_log_since_timestamp_seconds',
-    help: 'Time of the first read, kept across restarts. Earlier events are not counted. Never withdrawn.',
+    help: 'Time of the first read of the event log, kept across restarts. Earlier events are not counted. Never withdrawn.',
     isLasting: true,
     pick: ({ since }) => toSeconds(since),
   }),
   total,
   finished: counter({
     name: 'delivery_messages_finished_total',
-    help: 'Ended messages by outcome.',
+    help: 'Messages that ended, by outcome.',
     labels: ['outcome', 'destination'],
     values: { outcome: MESSAGE_OUTCOMES },
     pick: facts =>
@@ -138,13 +138,13 @@ export const eventFamilies = {
   }),
   redelivered: counter({
     name: 'delivery_messages_redelivered_total',
-    help: 'Delivery attempts that began while the previous one had no result, or within events.overlap after the message’s end. The former are counted about events.lateSweep later, unless the log lists a result until then.',
+    help: 'Delivery attempts that began before the previous attempt had a result, or within events.overlap after the message’s end. If the previous result is missing, the attempt is counted only after events.lateSweep, because the result may be delayed.',
     labels: ['destination'],
     pick: facts => perDestination(facts, ({ redelivered }) => [{ labels: {}, value: redelivered }]),
   }),
   answers: counter({
     name: 'delivery_attempts_total',
-    help: 'Ended delivery attempts by result and HTTP status class. none: no response, or no status in the log.',
+    help: 'Ended delivery attempts by result and HTTP status class. The class none means no response, or no status in the log.',
     labels: ['result', 'status_class', 'destination'],
     values: { result: DELIVERY_RESULTS, status_class: STATUS_CLASSES },
     pick: facts =>
@@ -176,7 +176,7 @@ export const eventFamilies = {
   }),
   attempts: histogram({
     name: 'delivery_message_attempts',
-    help: 'Attempts per ended message by outcome.',
+    help: 'Number of attempts per ended message, by outcome.',
     labels: ['outcome'],
     pick: ({ log }) =>
       MESSAGE_OUTCOMES.flatMap(outcome => histogramSamples({ outcome }, BUCKET_BOUNDS.attempts, log.attempts[outcome])),
@@ -198,39 +198,39 @@ export const eventFamilies = {
   }),
   overdue: counter({
     name: 'delivery_messages_overdue_total',
-    help: 'Messages still in flight more than delivery_on_time_target_seconds after they were due. Changing the target does not reset the counter.',
+    help: 'Messages that were still in flight more than delivery_on_time_target_seconds after they were due. A change of this target does not reset the counter.',
     pick: ({ log }) => log.overdue,
   }),
   due: counter({
     name: 'delivery_messages_due_total',
-    help: 'Messages delivered or failed within delivery_on_time_target_seconds after they were due, and messages that were still in flight then, each counted once.',
+    help: 'Messages that were on time, failed or became overdue, each counted once: the total for delivery_messages_on_time_total.',
     pick: ({ log }) => log.due,
   }),
   onTime: counter({
     name: 'delivery_messages_on_time_total',
-    help: 'Messages in delivery_messages_due_total that were delivered within delivery_on_time_target_seconds after they were due.',
+    help: 'Messages that were delivered on time: within delivery_on_time_target_seconds after they were due.',
     pick: ({ log }) => log.onTime,
   }),
   untracked: counter({
     name: 'delivery_messages_untracked_total',
-    help: 'Messages with an incomplete lifecycle. unknown_start: creation never read; evicted: beyond the limit of 100,000 open messages or of 14 days.',
+    help: 'Messages with an incomplete lifecycle. unknown_start: the creation was never read. evicted: more than 100,000 messages were open, or the message was due more than 14 days ago.',
     labels: ['reason'],
     values: { reason: UNTRACKED },
     pick: ({ log }) => UNTRACKED.map(reason => ({ labels: { reason }, value: log.untracked[reason] })),
   }),
   gaps: counter({
     name: 'delivery_event_log_gaps_total',
-    help: 'Gaps in the event log. Events were lost, so the event counters are too low.',
+    help: 'Gaps in the event log. The events in a gap are lost, so the event counters are too low.',
     pick: ({ log }) => log.gaps,
   }),
   late: counter({
     name: 'delivery_event_log_late_total',
-    help: 'Events that appeared in the log with a delay of more than events.overlap. delivery_events_total includes them.',
+    help: 'Events that appeared in the log with a delay of more than events.overlap. delivery_events_total includes these events.',
     pick: ({ log }) => log.late,
   }),
   duplicates: counter({
     name: 'delivery_event_log_duplicates_total',
-    help: 'Rows that the log listed more than once within one read. Other counters ignore them.',
+    help: 'Rows that the log listed more than once within one read. Other counters ignore the repeated rows.',
     pick: ({ log }) => log.duplicates,
   }),
   ...scheduleFamilies,

@@ -161,37 +161,37 @@ const perSchedule = ({ schedules }: AllScheduleFacts, numberOf: (facts: Schedule
 export const scheduleFamilies = {
   scheduleStarted: gauge({
     name: 'delivery_schedule_last_started_timestamp_seconds',
-    help: 'Latest start of the schedule; of a configured one, the creation of its latest message. Absent before the first one.',
+    help: 'Latest start of the schedule. For a configured schedule: creation of its latest message. Absent before the first start.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ lastStarted }) => toSeconds(lastStarted)),
   }),
   scheduleDelivered: gauge({
     name: 'delivery_schedule_last_delivered_timestamp_seconds',
-    help: 'Time of the latest delivery of the configured schedule. Absent before the first one.',
+    help: 'Time of the latest delivery of the configured schedule. Absent before the first delivery.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ lastDelivered }) => toSeconds(lastDelivered)),
   }),
   scheduleFailed: gauge({
     name: 'delivery_schedule_last_failed_timestamp_seconds',
-    help: 'Time at which the latest message of the configured schedule failed permanently. Absent before the first one.',
+    help: 'Time when a message of the configured schedule last failed permanently. Absent before the first such failure.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ lastFailed }) => toSeconds(lastFailed)),
   }),
   scheduleNext: gauge({
     name: 'delivery_schedule_next_expected_timestamp_seconds',
-    help: 'Next expected start of the schedule: as the service announces it, unless it is paused; of a configured one, after the time up to which the log has been read.',
+    help: 'Next start that the service announces for the schedule, absent during a pause. For a configured schedule: next expected start after the part of the log that has been read.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ next }) => toSeconds(next)),
   }),
   scheduleMissed: counter({
     name: 'delivery_schedule_missed_total',
-    help: 'Expected starts of the schedule that did not happen within two minutes; of a configured one, without a message created within grace.',
+    help: 'Missed starts of the schedule: no start within two minutes of the expected time. For a configured schedule: no message within grace.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ missed }) => missed),
   }),
   scheduleLate: counter({
     name: 'delivery_schedule_late_total',
-    help: 'Starts of the configured schedule without a delivery within endsWithin after the first message’s creation.',
+    help: 'Starts of the configured schedule without a delivery within endsWithin after the creation of the first message.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ late }) => late),
   }),

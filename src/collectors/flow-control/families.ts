@@ -99,7 +99,7 @@ export const flowControlFamilies = {
   ),
   rateUsed: perKey(
     'rate_used',
-    'Deliveries started in the current rate-limit period, if that is known, for the flow-control key.',
+    'Deliveries started in the current rate-limit period for the flow-control key. Absent if the service’s number is of an earlier period.',
     key => key.rateUsed,
   ),
   ratePeriod: perKey('rate_period_seconds', 'Rate-limit period of the flow-control key.', key => key.ratePeriodSeconds),
@@ -108,7 +108,7 @@ export const flowControlFamilies = {
   ),
   state: gauge({
     name: 'delivery_flow_control_state',
-    help: 'Current state of the flow-control key; always 1. Other states have no series.',
+    help: 'Current state of the flow-control key. The series of the current state is always 1, and other states have no series.',
     labels: ['flow_control_key', 'state'],
     values: { state: FLOW_STATES },
     pick: ({ shown }) =>
@@ -118,19 +118,19 @@ export const flowControlFamilies = {
   }),
   stateSince: perKey(
     'state_since_timestamp_seconds',
-    'Start of the current state of the flow-control key. Reset by a restart of the agent.',
+    'Start of the current state of the flow-control key. A restart of the agent resets this time.',
     key => toSeconds(key.since),
   ),
   limitChanges: counter({
     name: 'delivery_flow_control_limit_changes_total',
-    help: 'Changes of a limit of the flow-control key between two reads, even if the agent was down in between. A limit that the service does not report is unchanged.',
+    help: 'Changes of a limit of the flow-control key between two reads. A change while the agent was down counts, too. A limit that the service does not report counts as unchanged.',
     labels: ['flow_control_key', 'limit'],
     values: { limit: KEY_LIMITS },
     pick: ({ limits }) => changeSamples(limits),
   }),
   pinned: gauge({
     name: 'delivery_flow_control_pinned',
-    help: 'Always 1 while the service reports that the limit of the flow-control key is pinned. Other limits have no series.',
+    help: 'Limits of the flow-control key that are pinned in the service: always 1. Limits that are not pinned have no series.',
     labels: ['flow_control_key', 'limit'],
     values: { limit: PINNABLE },
     pick: ({ shown }) =>
@@ -140,17 +140,17 @@ export const flowControlFamilies = {
   }),
   timeToDrain: perKey(
     'time_to_drain_seconds',
-    'Estimated time until the waitlist of the flow-control key is empty. Absent unless the waitlist shrinks steadily.',
+    'Estimated time until the waitlist of the flow-control key is empty. Present only while the waitlist shrinks steadily.',
     secondsToDrain,
   ),
   accountLimit: gauge({
     name: 'delivery_parallelism_limit',
-    help: 'Maximum concurrent deliveries of the account. Read only while messages wait on a flow-control key.',
+    help: 'Maximum concurrent deliveries of the account. The agent reads this limit only while messages wait on a flow-control key.',
     pick: ({ parallelism }) => parallelism?.limit,
   }),
   accountInUse: gauge({
     name: 'delivery_parallelism_in_use',
-    help: 'Deliveries in progress of the account. Read only while messages wait on a flow-control key.',
+    help: 'Deliveries in progress for the account. The agent reads this number only while messages wait on a flow-control key.',
     pick: ({ parallelism }) => parallelism?.inUse,
   }),
   seriesDropped: gauge({
