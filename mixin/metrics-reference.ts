@@ -23,7 +23,7 @@ const COLLECTORS: Readonly<Record<string, string>> = {
 };
 
 const OWN =
-  '`delivery_up` is 0 before the first attempts. It ignores rounds that have nothing to read yet. Data of walks (full scans of the DLQ) is stale after two intervals at the latest.';
+  '`delivery_up` is 0 before the first attempts. It ignores rounds that have nothing to read yet. Data of walks is stale after two intervals at the latest.';
 
 function introductionOf(collector: string): string {
   const text = COLLECTORS[collector];
@@ -59,7 +59,7 @@ export function metricsReference(): string {
       ofCollector(families),
     ]),
     '### Limits and usage of the plan',
-    'Usage is read only if `paths.account` is set. Limits come from the newer of the management API and the last token reset. Unlimited or unknown limits are absent. [access.md](access.md#tokens) explains the login.',
+    'Usage is read only if `paths.account` is set. Limits come from the management API or the last token reset, whichever is newer. Unlimited or unknown limits are absent. [access.md](access.md#tokens) explains the login.',
     ofCollector(accountPlan.families),
     '### Reading and requests',
     OWN,

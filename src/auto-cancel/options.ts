@@ -51,7 +51,7 @@ const actingRule = z.strictObject({
   ),
   limits: z
     .strictObject({
-      perRun: count.default(2).describe('Maximum cancels per walk (full scan of the queue).'),
+      perRun: count.default(2).describe('Maximum cancels per walk.'),
       perHour: count.default(6).describe('Maximum cancels per hour.'),
     })
     .prefault({})

@@ -29,7 +29,7 @@ export const ownFamilies = {
   ),
   dataStale: gauge(
     'delivery_collector_data_stale',
-    'Whether data is stale (1) or not (0): no round has completed for staleness.markAfter intervals.',
+    'Whether data is stale (1) or not (0). Stale means that no round has completed for staleness.markAfter intervals.',
     ['collector', 'round'],
   ),
   consecutiveFailures: gauge('delivery_collector_consecutive_failures', 'Consecutive failed attempts of the round.', [
@@ -54,7 +54,7 @@ export const ownFamilies = {
   ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',
-    'Rows that were unreadable, and rows with unreadable values. These rows and values are missing. Lists without any readable row are counted in delivery_lists_missing_total.',
+    'Unreadable rows, and rows with unreadable values. These rows and values are missing. Lists without any readable row count in delivery_lists_missing_total.',
     ['collector'],
   ),
   listsMissing: counter(
@@ -86,7 +86,7 @@ export const ownFamilies = {
 /** Returns the info family. Its label names are the union over all accounts. */
 export function accountInfoFamily(labels: readonly Readonly<Record<string, string>>[]): Family {
   const help =
-    'Plan, state and configured labels of the account; always 1. Plan and state come from the newer of the management API and the last token reset.';
+    'Plan, state and configured labels of the account; always 1. Plan and state come from the management API or the last token reset, whichever is newer.';
   return info('delivery_account_info', help, [
     'plan',
     'state',

@@ -15,7 +15,7 @@ export const stalenessOptions = z.strictObject({
     .min(1)
     .max(10_000)
     .default(20)
-    .describe('Stale data is withdrawn (no longer exposed) after this number of intervals without a complete read.'),
+    .describe('Stale data is withdrawn after this number of intervals without a complete read.'),
   withdrawAtMost: Duration.prefault('30m').describe(
     'Upper limit for the time until data is withdrawn. Only stale data is withdrawn.',
   ),

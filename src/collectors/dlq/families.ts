@@ -33,7 +33,7 @@ export const breakdownFamilies = {
   method: breakdownOf('method', 'method', 'HTTP method'),
   state: breakdownOf('state', 'state', 'state of the message'),
   topic: breakdownOf('topic', 'topic', 'topic (URL group)'),
-  queue: breakdownOf('queue', 'queue', 'queue'),
+  queue: breakdownOf('queue', 'queue', 'queue of the message'),
   schedule: breakdownOf('schedule', 'schedule', 'schedule'),
   label: breakdownOf(
     'label',

@@ -138,7 +138,7 @@ export const eventFamilies = {
   }),
   redelivered: counter({
     name: 'delivery_messages_redelivered_total',
-    help: 'Delivery attempts that began before the previous attempt had a result, or within events.overlap after the message’s end. If the previous result is missing, the attempt is counted only after events.lateSweep, because the result may be delayed.',
+    help: 'Repeated deliveries: attempts that began before the previous attempt had a result, or within events.overlap after the message’s end. Attempts of the first kind are counted only after events.lateSweep, because the result may be delayed.',
     labels: ['destination'],
     pick: facts => perDestination(facts, ({ redelivered }) => [{ labels: {}, value: redelivered }]),
   }),
@@ -203,7 +203,7 @@ export const eventFamilies = {
   }),
   due: counter({
     name: 'delivery_messages_due_total',
-    help: 'Messages that were on time, failed or became overdue, each counted once: the total for delivery_messages_on_time_total.',
+    help: 'Messages that were on time, failed or became overdue, each counted once. This is the total for delivery_messages_on_time_total.',
     pick: ({ log }) => log.due,
   }),
   onTime: counter({
