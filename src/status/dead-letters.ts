@@ -67,7 +67,6 @@ function kinds({ now, committed }: Visible<DlqFacts>, facts: CheckInput): DeadLe
   return {
     count: orNull(now?.kinds.count),
     appeared: committed?.kinds.appeared ?? 0,
-    returned: committed?.kinds.returned ?? 0,
     others: now?.kinds.others ?? 0,
     largest: (now?.kinds.largest ?? []).map(({ sample, ...kind }) => {
       return { ...kind, change: orNull(found.get(kind.id)), sample: orNull(sample) };

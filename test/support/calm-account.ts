@@ -77,7 +77,6 @@ function dlqFacts() {
     kinds: {
       count: 1,
       appeared: 0,
-      returned: 0,
       others: 0,
       largest: [
         {

@@ -26,7 +26,7 @@ export const dlqFacts = (facts: Partial<DlqFacts>): DlqFacts => ({
   breakdowns: new Map(),
   beyondCap: new Map(),
   callbacks: undefined,
-  kinds: { count: undefined, largest: [], others: 0, appeared: 0, returned: 0 },
+  kinds: { count: undefined, largest: [], others: 0, appeared: 0 },
   newest: [],
   longest: [],
   foundByRescan: 0,

@@ -68,7 +68,6 @@ const PLACES: readonly Place[] = [
   },
   { path: 'deadLetters.kinds.count', name: 'delivery_dlq_groups' },
   { path: 'deadLetters.kinds.appeared', name: 'delivery_dlq_groups_new_total', otherwise: 0 },
-  { path: 'deadLetters.kinds.returned', name: 'delivery_dlq_groups_returned_total', otherwise: 0 },
   { path: 'deadLetters.kinds.others', name: 'delivery_dlq_group_messages', labels: otherKind, otherwise: 0 },
   {
     path: 'deadLetters.kinds.largest.*.messages',

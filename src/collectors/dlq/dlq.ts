@@ -189,8 +189,8 @@ export function createDlq(
             memory.members = chooseValues(memory, maxSeriesPerBreakdown);
             memory.kindMembers = chooseKinds(memory);
             const { shown, ambiguity } = memory.all;
-            // An unreadable row may belong to any group, so new and missing groups cannot be determined.
-            if (shown?.kinds && !ambiguity) memory.kinds.update(shown.kinds, context.now);
+            // An unreadable row may belong to any group, so new groups cannot be determined.
+            if (shown?.kinds && !ambiguity) memory.kinds.update(shown.kinds);
           }
           const facts = isShown ? toFacts(memory) : undefined;
           return { memory, facts, changes: drainDlqChanges(memory), log: memory.all.log?.drain() };

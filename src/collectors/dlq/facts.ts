@@ -29,7 +29,6 @@ export interface KindFacts {
   readonly largest: readonly Readonly<DeadLetterKind>[];
   readonly others: number;
   readonly appeared: number;
-  readonly returned: number;
 }
 
 /** Facts about one account's queue. Immutable. */
@@ -105,7 +104,6 @@ export function chooseKinds({ all, kindMembers }: DlqMemory): Members {
 }
 
 function kindFacts({ all, kinds, kindMembers }: DlqMemory): KindFacts {
-  const { appeared, returned } = kinds;
   const found = all.shown?.kinds;
   const each = [...(found?.byKey.values() ?? [])];
   const largest = each.filter(({ id }) => kindMembers.has(id)).map(kind => ({ ...kind }));
@@ -114,8 +112,7 @@ function kindFacts({ all, kinds, kindMembers }: DlqMemory): KindFacts {
     count: found && each.length,
     largest: largest.sort((a, b) => b.messages - a.messages || (a.id < b.id ? -1 : 1)),
     others: others + (found?.ungrouped ?? 0),
-    appeared,
-    returned,
+    appeared: kinds.appeared,
   };
 }
 

@@ -116,11 +116,6 @@ export const dlqFamilies = {
     help: 'Groups of messages (kinds of failures) that a complete walk found for the first time. Groups in the very first walk are not counted.',
     pick: ({ kinds }) => kinds.appeared,
   }),
-  groupsReturned: counter({
-    name: 'delivery_dlq_groups_returned_total',
-    help: 'Groups of messages (kinds of failures) that a complete walk found again after at least a day without messages.',
-    pick: ({ kinds }) => kinds.returned,
-  }),
   groupMessages,
   callbacks: gauge({
     name: 'delivery_dlq_failure_callbacks',

@@ -20,7 +20,6 @@ export interface DeadLetterKinds {
   readonly byKey: Map<string, DeadLetterKind>;
   /** Unreadable entries, entries whose status may be unreadable, and entries of kinds beyond `MAX_KINDS`. */
   ungrouped: number;
-  isFull: boolean;
 }
 
 export interface RoutedAddress {
@@ -33,7 +32,7 @@ export const MAX_KINDS = 2000;
 const MAX_LENGTH = 200;
 const MAX_SAMPLE = 512;
 
-export const createKinds = (): DeadLetterKinds => ({ byKey: new Map(), ungrouped: 0, isFull: false });
+export const createKinds = (): DeadLetterKinds => ({ byKey: new Map(), ungrouped: 0 });
 
 const VERSION = /^v\d{1,3}$/i;
 const MAX_SEGMENT = 40;
@@ -75,10 +74,8 @@ export function addToKinds(kinds: DeadLetterKinds, entry: DlqEntry, destination:
   const key = parts.join('\n');
   const known = byKey.get(key);
   if (known) known.messages += 1;
-  else if (byKey.size === MAX_KINDS) {
-    kinds.isFull = true;
-    kinds.ungrouped += 1;
-  } else {
+  else if (byKey.size === MAX_KINDS) kinds.ungrouped += 1;
+  else {
     const { dlqId } = entry;
     const sample = dlqId !== undefined && dlqId.length <= MAX_SAMPLE ? dlqId : undefined;
     byKey.set(key, { id: kindId(parts), urlHost, route, responseStatus, messages: 1, sample });

@@ -89,7 +89,6 @@ export const AccountView = z.object({
     kinds: z.object({
       count: Maybe(Num),
       appeared: Num,
-      returned: Num,
       others: Num,
       largest: z.array(
         z.object({

@@ -120,7 +120,7 @@ function kinds({ kinds }: DeadLetters, account: string, root: string): Html {
     { head: 'example', cell: ({ sample }) => html`<span class="mono">${name(sample)}</span>` },
   ];
   const rows = kinds.largest.toSorted((a, b) => (b.change?.by ?? 0) - (a.change?.by ?? 0));
-  const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count)} now; ${count(kinds.appeared)} appeared and ${count(kinds.returned)} returned since the agent’s first start${kinds.others > 0 && html`; ${count(kinds.others)} dead letters belong to other kinds`}.</p>`;
+  const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count)} now; ${count(kinds.appeared)} appeared since the agent’s first start${kinds.others > 0 && html`; ${count(kinds.others)} dead letters belong to other kinds`}.</p>`;
   return html`<h3>Kinds of dead letters</h3>${table('Kinds, the fastest growing first', columns, rows, { most: 10 })}${rest}`;
 }
 
