@@ -1,6 +1,6 @@
 import { createGlob } from '../kit/glob.ts';
 import type { FlowControlEntry } from '../model/message.ts';
-import { chooseMembers, type Members, OTHER } from './cap.ts';
+import { largestOf, OTHER } from './cap.ts';
 
 export interface KeyFacts {
   /** Number of distinct keys plus unreadable rows in the list; undefined before the first list. */
@@ -13,7 +13,6 @@ export interface KeyFacts {
 
 export interface ReadList {
   readonly facts: KeyFacts;
-  readonly members: Members;
   /** Unlisted keys that keep their values, each with the number of consecutive lists without it. */
   readonly kept: ReadonlyMap<string, number>;
   /** Returns whether `key` is listed or keeps its value. */
@@ -29,7 +28,6 @@ interface Selection {
 }
 
 interface Before {
-  readonly members: Members;
   readonly shown: readonly FlowControlEntry[];
   /** Returns the number of consecutive lists in which an unlisted key has kept its value. */
   timesKept(key: string): number;
@@ -93,13 +91,12 @@ export function createKeyList(selection: Selection, before: Before) {
       // A key named `__other__` is merged into the remainder, because the two would be indistinguishable.
       const ranked = wanted.filter(({ key }) => key !== OTHER && !watched.has(key));
       const sizes = ranked.map(entry => [entry.key, sizeOf(entry)] as const);
-      const members = chooseMembers(sizes, before.members, cap);
-      const isShown = ({ key }: FlowControlEntry) => members.has(key) || (watched.has(key) && key !== OTHER);
+      const largest = largestOf(sizes, cap);
+      const isShown = ({ key }: FlowControlEntry) => largest.has(key) || (watched.has(key) && key !== OTHER);
       const shown = wanted.filter(isShown);
       const beyondCapWaiting = wanted.reduce((sum, each) => (isShown(each) ? sum : sum + sizeOf(each)), 0);
       return {
         facts: { keys, shown, beyondCap: wanted.length - shown.length, beyondCapWaiting },
-        members,
         kept: new Map(staying.map(({ key }) => [key, before.timesKept(key) + 1])),
         has: key => rows.has(key),
         isComplete: rejected === 0,

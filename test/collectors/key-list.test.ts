@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { chooseMembers, OTHER } from '../../src/collectors/cap.ts';
+import { largestOf, OTHER } from '../../src/collectors/cap.ts';
 import { createKeyList } from '../../src/collectors/key-list.ts';
 import type { FlowControlEntry } from '../../src/model/message.ts';
 import { runs } from '../support/runs.ts';
@@ -12,15 +12,13 @@ interface Key {
 }
 type Rounds = readonly (readonly Key[])[];
 
-/** Reads lists sequentially and passes the members of each list to the next read. */
+/** Reads lists sequentially and passes the shown keys of each list to the next read. */
 function readAll(selection: Selection, rounds: Rounds) {
-  let members: ReadonlyMap<string, number> = new Map();
   let shown: readonly FlowControlEntry[] = [];
   return rounds.map(rows => {
-    const list = createKeyList(selection, { members, shown, timesKept: () => 0 });
+    const list = createKeyList(selection, { shown, timesKept: () => 0 });
     for (const row of rows) list.add(row);
     const read = list.end(0);
-    ({ members } = read);
     ({ shown } = read.facts);
     return read.facts;
   });
@@ -28,14 +26,13 @@ function readAll(selection: Selection, rounds: Rounds) {
 
 /** Reference implementation. */
 function atOnce({ exclude, maxSeries, watch }: Selection, rounds: Rounds) {
-  let members: ReadonlyMap<string, number> = new Map();
   return rounds.map(rows => {
     const all = new Map(rows.map(row => [row.key, row]));
     const wanted = [...all.values()].filter(({ key }) => watch.includes(key) || !exclude.includes(key));
     const ranked = wanted.filter(({ key }) => key !== OTHER && !watch.includes(key));
     const sizes = new Map(ranked.map(({ key, waitlistSize }) => [key, waitlistSize]));
-    members = chooseMembers([...sizes], members, Math.max(0, maxSeries - watch.length));
-    const shown = wanted.filter(({ key }) => members.has(key) || (watch.includes(key) && key !== OTHER));
+    const largest = largestOf([...sizes], Math.max(0, maxSeries - watch.length));
+    const shown = wanted.filter(({ key }) => largest.has(key) || (watch.includes(key) && key !== OTHER));
     const rest = wanted.filter(row => !shown.includes(row));
     const beyondCapWaiting = rest.reduce((sum, { waitlistSize }) => sum + waitlistSize, 0);
     return { keys: all.size, shown, beyondCap: rest.length, beyondCapWaiting };
@@ -86,7 +83,7 @@ describe('key lists', () => {
   it('shows the largest of 100,000 keys and each watched key, and sums the others', () => {
     const list = createKeyList(
       { include: [], exclude: [], maxSeries: 10, watch: ['key-5'] },
-      { members: new Map(), shown: [], timesKept: () => 0 },
+      { shown: [], timesKept: () => 0 },
     );
     for (let index = 0; index < 100_000; index += 1) list.add({ key: `key-${index}`, waitlistSize: index });
     const { facts } = list.end(0);
@@ -103,7 +100,7 @@ describe('key lists', () => {
 
 it('shows the key with the longest current waitlist after larger keys were listed again with shorter waitlists', () => {
   const options = { include: [], exclude: [], maxSeries: 1, watch: [] };
-  const list = createKeyList(options, { members: new Map(), shown: [], timesKept: () => 0 });
+  const list = createKeyList(options, { shown: [], timesKept: () => 0 });
   const sizes: [string, number][] = [
     ['a', 100],
     ['b', 99],

@@ -10,7 +10,7 @@ import { NO_ROUTES, type Routes } from '../routes.ts';
 import { AGENT_TIME, type ServiceTime } from '../service-time.ts';
 import { DIMENSIONS, type Dimension } from './aggregate.ts';
 import type { CallbackTracking, TrackerOptions } from './callback-tracker.ts';
-import { chooseKinds, chooseValues, type DlqFacts, toFacts } from './facts.ts';
+import { type DlqFacts, toFacts } from './facts.ts';
 import { dlqFamilies } from './families.ts';
 import { type DlqMemory, drainDlqChanges, restoreDlqMemory, selectionKey } from './memory.ts';
 import { NEW_READ_LIMIT, type ReadFailure } from './reading.ts';
@@ -159,7 +159,7 @@ export function createDlq(
     ...dlq,
     rounds: cadences(options, callbacks?.walkEvery ?? rescanEvery),
     restore: rows => restoreDlqMemory(rows, options, { callbacks: { ...tracking, clockOffset }, routes, isLogged }),
-    recall: toFacts,
+    recall: memory => toFacts(memory, maxSeriesPerBreakdown),
     inherit: last => inheritFilters(last, options),
     async observe(context) {
       const { memory, round, walk } = context;
@@ -186,13 +186,11 @@ export function createDlq(
           if (isShown) {
             memory.all.hosts?.evict(serviceNow);
             withdrawFilters(memory.filters, context.now, withdrawFiltersAfter);
-            memory.members = chooseValues(memory, maxSeriesPerBreakdown);
-            memory.kindMembers = chooseKinds(memory);
             const { shown, ambiguity } = memory.all;
             // An unreadable row may belong to any group, so new groups cannot be determined.
             if (shown?.kinds && !ambiguity) memory.kinds.update(shown.kinds);
           }
-          const facts = isShown ? toFacts(memory) : undefined;
+          const facts = isShown ? toFacts(memory, maxSeriesPerBreakdown) : undefined;
           return { memory, facts, changes: drainDlqChanges(memory), log: memory.all.log?.drain() };
         },
         isPartial: step?.reads.some(({ isPartial }) => isPartial) ?? false,

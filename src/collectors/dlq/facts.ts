@@ -1,7 +1,7 @@
 import { recordOf } from '../../kit/record.ts';
 import { type CallbackFacts, isSuspected } from '../../model/callback.ts';
 import { CALLBACK_STATES, type CallbackEnd, type CallbackState } from '../../model/message.ts';
-import { chooseMembers, type Members, OTHER } from '../cap.ts';
+import { largestOf, OTHER } from '../cap.ts';
 import type { Dimension } from './aggregate.ts';
 import type { DeadLetter } from './ends.ts';
 import type { DeadLetterKind } from './kinds.ts';
@@ -77,41 +77,23 @@ function factsOf(selection: Selection): SelectionFacts {
 }
 
 /** Returns the counts of a dimension's shown values, and the sum of the others as `OTHER`. */
-function cut(counts: ReadonlyMap<string, number>, shown: ReadonlyMap<string, number>): Map<string, number> {
+function cut(counts: ReadonlyMap<string, number>, shown: ReadonlySet<string>): Map<string, number> {
   const kept = new Map([...counts].filter(([value]) => shown.has(value)));
   let others = 0;
   for (const [value, count] of counts) if (!shown.has(value)) others += count;
   return others > 0 ? kept.set(OTHER, others) : kept;
 }
 
-const NO_MEMBERS: Members = new Map();
-
-export function chooseValues({ all, members }: DlqMemory, max: number): DlqMemory['members'] {
-  const values = [...(all.shown?.values ?? [])].map(([dimension, counts]) => {
-    // A value named `__other__` is merged into the remainder, because the two would be indistinguishable.
-    const sizes = [...counts].filter(([value]) => value !== OTHER);
-    return [dimension, chooseMembers(sizes, members.get(dimension) ?? NO_MEMBERS, max)] as const;
-  });
-  return new Map(values);
-}
-
 /** Maximum number of kinds with a series, and so in each sample of the history: the largest ones. */
 export const MAX_KINDS_SHOWN = 50;
 
-export function chooseKinds({ all, kindMembers }: DlqMemory): Members {
-  const sizes = [...(all.shown?.kinds?.byKey.values() ?? [])].map(({ id, messages }) => [id, messages] as const);
-  return chooseMembers(sizes, kindMembers, MAX_KINDS_SHOWN);
-}
-
-function kindFacts({ all, kinds, kindMembers }: DlqMemory): KindFacts {
+function kindFacts({ all, kinds }: DlqMemory): KindFacts {
   const found = all.shown?.kinds;
-  const each = [...(found?.byKey.values() ?? [])];
-  const largest = each.filter(({ id }) => kindMembers.has(id)).map(kind => ({ ...kind }));
-  const others = each.filter(({ id }) => !kindMembers.has(id)).reduce((sum, { messages }) => sum + messages, 0);
+  const each = [...(found?.byKey.values() ?? [])].sort((a, b) => b.messages - a.messages || (a.id < b.id ? -1 : 1));
   return {
     count: found && each.length,
-    largest: largest.sort((a, b) => b.messages - a.messages || (a.id < b.id ? -1 : 1)),
-    others: others + (found?.ungrouped ?? 0),
+    largest: each.slice(0, MAX_KINDS_SHOWN).map(kind => ({ ...kind })),
+    others: each.slice(MAX_KINDS_SHOWN).reduce((sum, { messages }) => sum + messages, found?.ungrouped ?? 0),
     appeared: kinds.appeared,
   };
 }
@@ -121,11 +103,14 @@ function enteredByHost({ all: { breakdown, hosts } }: DlqMemory): DlqFacts['ente
   return hosts && isShown ? { counts: hosts.counts(), beyondCap: hosts.beyond() } : undefined;
 }
 
-export function toFacts(memory: DlqMemory): DlqFacts {
-  const { all, filters, foundByRescan, members } = memory;
-  const values = [...(all.shown?.values ?? [])].map(
-    ([dimension, counts]) => [dimension, counts, members.get(dimension) ?? NO_MEMBERS] as const,
-  );
+/** `maxValues`: maximum number of shown values of a breakdown. */
+export function toFacts(memory: DlqMemory, maxValues: number): DlqFacts {
+  const { all, filters, foundByRescan } = memory;
+  const values = [...(all.shown?.values ?? [])].map(([dimension, counts]) => {
+    // A value named `__other__` is merged into the remainder, because the two would be indistinguishable.
+    const sizes = [...counts].filter(([value]) => value !== OTHER);
+    return [dimension, counts, largestOf(sizes, maxValues)] as const;
+  });
   const counts = all.shown?.callbacks;
   const tracked = memory.callbacks.facts();
   return {

@@ -1,7 +1,6 @@
 import { hash64 } from '../../kit/hash.ts';
 import type { Change } from '../../model/change.ts';
 import { createReportedFields, type DlqQuery, type ReportedFields } from '../../upstream/api.ts';
-import type { Members } from '../cap.ts';
 import type { ImplausibleResponse } from '../collector.ts';
 import type { Routes } from '../routes.ts';
 import type { Breakdown, Dimension } from './aggregate.ts';
@@ -29,8 +28,6 @@ export interface DlqMemory {
   lastNewReadAt: number | undefined;
   /** Error of a read that exceeded its limit of new entries. Suspends reads for new entries until the next complete walk. */
   tooMuchNew: ImplausibleResponse | undefined;
-  members: ReadonlyMap<Dimension, Members>;
-  kindMembers: Members;
   isTouched: boolean;
   orphans: readonly string[];
 }
@@ -120,8 +117,6 @@ export function restoreDlqMemory(
     foundByRescan: stored.foundByRescan ?? 0,
     lastNewReadAt: undefined,
     tooMuchNew: undefined,
-    members: new Map(),
-    kindMembers: new Map(),
     isTouched: false,
     orphans: [...rows.keys()].filter(row => !isOurs(row)),
   };

@@ -7,7 +7,6 @@ import type { FlowControlEntry } from '../../model/message.ts';
 import type { GlobalParallelism } from '../../model/service.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { UpstreamError } from '../../upstream/errors.ts';
-import type { Members } from '../cap.ts';
 import { type Collector, defineKind, type Folded } from '../collector.ts';
 import { createKeyList, type KeyFacts, type ReadList } from '../key-list.ts';
 import { createParallelismReader } from './account-parallelism.ts';
@@ -47,7 +46,6 @@ export interface FlowControlServices {
 type TrackedKeys = ReadonlyMap<string, TrackedKey>;
 
 interface Memory {
-  readonly members: Members;
   /** Counts of the last list. */
   readonly counts: Omit<KeyFacts, 'shown'>;
   /** Shown keys with their last read. */
@@ -115,7 +113,6 @@ export function createFlowControl(
     ...flowControl,
     rounds: flowControl.rounds(options),
     restore: (rows, last) => ({
-      members: new Map(),
       // A watched key may be read before the first list.
       counts: last ?? { keys: undefined, beyondCap: 0, beyondCapWaiting: 0 },
       keys: new Map(last?.shown.map(shown => [shown.key, shown])),
@@ -139,7 +136,6 @@ export function createFlowControl(
         };
       }
       const before = {
-        members: memory.members,
         shown: [...memory.keys.values()],
         timesKept: (key: string) => memory.kept.get(key) ?? 0,
       };
@@ -164,7 +160,7 @@ export function createFlowControl(
 
 function foldList(
   memory: Memory,
-  { facts: { shown, ...counts }, has, members, kept, isComplete }: ReadList,
+  { facts: { shown, ...counts }, has, kept, isComplete }: ReadList,
   options: FlowControlOptions,
   at: number,
   readFrom: TrackedKeys,
@@ -184,7 +180,7 @@ function foldList(
   const read = shown.filter(({ key }) => !kept.has(key));
   const { limits, changes } = followLimits(memory, read, at, readFrom);
   return fold(
-    { ...memory, members, counts, keys, kept, known, unlisted: { at, keys: unlistedKeys }, limits },
+    { ...memory, counts, keys, kept, known, unlisted: { at, keys: unlistedKeys }, limits },
     options,
     changes,
   );

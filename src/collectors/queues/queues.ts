@@ -2,7 +2,7 @@ import { z } from 'zod';
 import { Duration } from '../../kit/duration.ts';
 import { AutoOrOff, intOption } from '../../kit/option.ts';
 import type { ServiceQueue } from '../../model/service.ts';
-import { chooseMembers, type Members, OTHER, seriesDropped } from '../cap.ts';
+import { largestOf, OTHER, seriesDropped } from '../cap.ts';
 import { type Collector, defineKind } from '../collector.ts';
 import { familiesOf, optionalSample } from '../fact-family.ts';
 
@@ -24,11 +24,6 @@ export interface QueuesFacts {
   /** Number of queues beyond the cap, and of messages waiting in them. */
   readonly beyondCap: number;
   readonly beyondCapLag: number;
-}
-
-interface Memory {
-  readonly members: Members;
-  readonly shown: QueuesFacts['shown'];
 }
 
 const sizeOf = ({ lag = 0 }: ServiceQueue) => lag;
@@ -79,11 +74,11 @@ export const queues = defineKind({
   create: createQueues,
 });
 
-function createQueues(options: QueuesOptions): Collector<QueuesFacts, Memory, never> {
+function createQueues(options: QueuesOptions): Collector<QueuesFacts, QueuesFacts['shown'], never> {
   return {
     ...queues,
     rounds: queues.rounds(options),
-    restore: (_rows, last) => ({ members: new Map(), shown: last?.shown ?? [] }),
+    restore: (_rows, last) => last?.shown ?? [],
     async observe({ api, signal }) {
       const rows = new Map<string, ServiceQueue>();
       let isIncomplete = false;
@@ -92,17 +87,17 @@ function createQueues(options: QueuesOptions): Collector<QueuesFacts, Memory, ne
         rows.set(row.name, row);
       });
       return {
-        fold(memory) {
+        fold(before) {
           // An unreadable row may be that of a missing queue.
-          const kept = rejected === 0 ? [] : memory.shown.filter(({ name }) => !rows.has(name));
+          const kept = rejected === 0 ? [] : before.filter(({ name }) => !rows.has(name));
           const all = [...rows.values(), ...kept];
           const sizes = all.filter(({ name }) => name !== OTHER).map(queue => [queue.name, sizeOf(queue)] as const);
-          const members = chooseMembers(sizes, memory.members, options.maxSeries);
-          const shown = all.filter(({ name }) => members.has(name)).sort((a, b) => sizeOf(b) - sizeOf(a));
-          const others = all.filter(({ name }) => !members.has(name));
+          const largest = largestOf(sizes, options.maxSeries);
+          const shown = all.filter(({ name }) => largest.has(name)).sort((a, b) => sizeOf(b) - sizeOf(a));
+          const others = all.filter(({ name }) => !largest.has(name));
           const beyondCapLag = others.reduce((sum, queue) => sum + sizeOf(queue), 0);
           const facts = { shown, beyondCap: others.length, beyondCapLag };
-          return { memory: { members, shown }, facts, changes: [] };
+          return { memory: shown, facts, changes: [] };
         },
         isPartial: rejected > 0 || isIncomplete,
         more: undefined,

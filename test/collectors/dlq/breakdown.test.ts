@@ -4,7 +4,7 @@ import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
 
-it('a breakdown evicts a value beyond the cap in the third walk, even if each walk has several steps', async () => {
+it('a breakdown shows the largest value of each walk, even if a walk has several steps', async () => {
   let counts: Readonly<Record<string, number>> = {};
   async function* dlqPages() {
     const statuses = Object.entries(counts).flatMap(([status, count]) => Array<string>(count).fill(status));
@@ -32,9 +32,6 @@ it('a breakdown evicts a value beyond the cap in the third walk, even if each wa
   };
   counts = { 500: 40, 404: 20, 410: 10 };
   expect(await walk()).toEqual(['500', '__other__']);
-  // The shown value now ranks third, which is beyond the margin.
   counts = { 500: 10, 404: 40, 410: 20 };
-  expect(await walk()).toEqual(['500', '__other__']);
-  expect(await walk()).toEqual(['500', '__other__']);
   expect(await walk()).toEqual(['404', '__other__']);
 });
