@@ -2,7 +2,6 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { largestOf, OTHER } from '../../src/collectors/cap.ts';
 import { createKeyList } from '../../src/collectors/key-list.ts';
-import type { FlowControlEntry } from '../../src/model/message.ts';
 import { runs } from '../support/runs.ts';
 
 type Selection = Parameters<typeof createKeyList>[0];
@@ -12,15 +11,12 @@ interface Key {
 }
 type Rounds = readonly (readonly Key[])[];
 
-/** Reads lists sequentially and passes the shown keys of each list to the next read. */
+/** Reads lists sequentially. */
 function readAll(selection: Selection, rounds: Rounds) {
-  let shown: readonly FlowControlEntry[] = [];
   return rounds.map(rows => {
-    const list = createKeyList(selection, { shown, timesKept: () => 0 });
+    const list = createKeyList(selection);
     for (const row of rows) list.add(row);
-    const read = list.end(0);
-    ({ shown } = read.facts);
-    return read.facts;
+    return list.end(0).facts;
   });
 }
 
@@ -81,10 +77,7 @@ describe('key lists', () => {
   });
 
   it('shows the largest of 100,000 keys and each watched key, and sums the others', () => {
-    const list = createKeyList(
-      { include: [], exclude: [], maxSeries: 10, watch: ['key-5'] },
-      { shown: [], timesKept: () => 0 },
-    );
+    const list = createKeyList({ include: [], exclude: [], maxSeries: 10, watch: ['key-5'] });
     for (let index = 0; index < 100_000; index += 1) list.add({ key: `key-${index}`, waitlistSize: index });
     const { facts } = list.end(0);
     expect(facts).toMatchObject({
@@ -100,7 +93,7 @@ describe('key lists', () => {
 
 it('shows the key with the longest current waitlist after larger keys were listed again with shorter waitlists', () => {
   const options = { include: [], exclude: [], maxSeries: 1, watch: [] };
-  const list = createKeyList(options, { shown: [], timesKept: () => 0 });
+  const list = createKeyList(options);
   const sizes: [string, number][] = [
     ['a', 100],
     ['b', 99],

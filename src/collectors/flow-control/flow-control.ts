@@ -50,8 +50,6 @@ interface Memory {
   readonly counts: Omit<KeyFacts, 'shown'>;
   /** Shown keys with their last read. */
   readonly keys: TrackedKeys;
-  /** Unlisted keys that keep their values, each with the number of consecutive lists without it. */
-  readonly kept: ReadonlyMap<string, number>;
   /** Watched keys that the service has ever listed or returned. */
   readonly known: ReadonlySet<string>;
   readonly unlisted: Unlisted;
@@ -116,7 +114,6 @@ export function createFlowControl(
       // A watched key may be read before the first list.
       counts: last ?? { keys: undefined, beyondCap: 0, beyondCapWaiting: 0 },
       keys: new Map(last?.shown.map(shown => [shown.key, shown])),
-      kept: new Map(),
       known: new Set(),
       unlisted: { at: 0, keys: new Set() },
       limits: restoreLimits(rows),
@@ -135,11 +132,7 @@ export function createFlowControl(
           more: undefined,
         };
       }
-      const before = {
-        shown: [...memory.keys.values()],
-        timesKept: (key: string) => memory.kept.get(key) ?? 0,
-      };
-      const keys = createKeyList(options, before);
+      const keys = createKeyList(options);
       let [hasIncomplete, isWaiting] = [false, false];
       const rejected = await api.flowControl(signal, entry => {
         hasIncomplete ||= entry.isIncomplete ?? false;
@@ -160,7 +153,7 @@ export function createFlowControl(
 
 function foldList(
   memory: Memory,
-  { facts: { shown, ...counts }, has, kept, isComplete }: ReadList,
+  { facts: { shown, ...counts }, has, isComplete }: ReadList,
   options: FlowControlOptions,
   at: number,
   readFrom: TrackedKeys,
@@ -172,18 +165,11 @@ function foldList(
   const idle = unlisted.map(key => ({ key, waitlistSize: 0 }));
   const keys = new Map<string, TrackedKey>();
   for (const entry of [...shown, ...idle]) {
-    const before = memory.keys.get(entry.key);
-    // A key that keeps its values has not been read.
-    keys.set(entry.key, before && kept.has(entry.key) ? before : track(before, entry, at, memory.parallelism));
+    keys.set(entry.key, track(memory.keys.get(entry.key), entry, at, memory.parallelism));
   }
   const unlistedKeys = new Set(isComplete ? watch.filter(key => !has(key)) : []);
-  const read = shown.filter(({ key }) => !kept.has(key));
-  const { limits, changes } = followLimits(memory, read, at, readFrom);
-  return fold(
-    { ...memory, counts, keys, kept, known, unlisted: { at, keys: unlistedKeys }, limits },
-    options,
-    changes,
-  );
+  const { limits, changes } = followLimits(memory, shown, at, readFrom);
+  return fold({ ...memory, counts, keys, known, unlisted: { at, keys: unlistedKeys }, limits }, options, changes);
 }
 
 /** Result of a round of individual reads. */
@@ -240,7 +226,6 @@ function foldIndividual(
 ): Folded<FlowControlFacts, Memory> {
   const known = new Set(memory.known);
   const keys = new Map(memory.keys);
-  const kept = new Map(memory.kept);
   // A list that was read concurrently is newer.
   const isOutdated = memory.unlisted.at > read.unlisted.at;
   const { at: listedAt, keys: unlistedKeys } = isOutdated ? memory.unlisted : read.unlisted;
@@ -252,16 +237,14 @@ function foldIndividual(
     limits = compared.limits;
     changes.push(...compared.changes);
     keys.set(entry.key, track(keys.get(entry.key), entry, at, memory.parallelism));
-    kept.delete(entry.key);
     known.add(entry.key);
     unlisted.delete(entry.key);
   }
   for (const key of isOutdated ? [] : read.missing) {
     if (!known.has(key)) continue;
     keys.set(key, track(keys.get(key), { key, waitlistSize: 0 }, listedAt));
-    kept.delete(key);
   }
-  return fold({ ...memory, keys, kept, known, unlisted: { at: listedAt, keys: unlisted }, limits }, options, changes);
+  return fold({ ...memory, keys, known, unlisted: { at: listedAt, keys: unlisted }, limits }, options, changes);
 }
 
 const factsOf = (

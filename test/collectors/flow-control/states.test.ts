@@ -123,16 +123,6 @@ describe('states of flow-control keys', () => {
     expect(await read('list', 25, {})).toEqual({ a: 'idle since 25' });
     expect(await read('watch', 30, {})).toEqual({ a: 'idle since 25' });
   });
-
-  it('a key that keeps its values because rows are unreadable keeps its state, too', async () => {
-    const { service, read } = setUp();
-    await read('list', 10, { a: waiting(3) });
-    expect(await read('list', 25, { a: waiting(4) })).toEqual({ a: 'moving since 25' });
-    service.rejected = 1;
-    expect(await read('list', 40, {})).toEqual({ a: 'moving since 25' });
-    service.rejected = 0;
-    expect(await read('list', 55, { a: waiting(4) })).toEqual({ a: 'waiting since 55' });
-  });
 });
 
 describe('parallelism of the account', () => {
