@@ -49,12 +49,11 @@ const toDeadLetter = (entry: DlqEntry, enteredAt: number): DeadLetter => ({
   callbackState: entry.callbackState,
 });
 
-/** An entry of either end. `letter` replaces `entry` only on release, because most entries are displaced before that. */
+/** An entry of either end. */
 interface Place {
   readonly enteredAt: number;
   readonly id: string;
-  entry: DlqEntry | undefined;
-  letter: DeadLetter | undefined;
+  readonly letter: DeadLetter;
 }
 
 /** Ties are broken by id, so that the order of pages does not matter. */
@@ -68,12 +67,6 @@ function insert(first: Place[], place: Place, comesBefore: (a: Place, b: Place) 
   if (first.length > MAX_SHOWN) first.pop();
 }
 
-function letterOf(place: Place): readonly DeadLetter[] {
-  if (place.entry) place.letter = toDeadLetter(place.entry, place.enteredAt);
-  place.entry = undefined;
-  return place.letter ? [place.letter] : [];
-}
-
 export function createEnds() {
   const newest: Place[] = [];
   const longest: Place[] = [];
@@ -84,18 +77,14 @@ export function createEnds() {
     /** Adds an entry. `enteredAt`: entry time, else the time of the first sighting. */
     add(entry: DlqEntry, enteredAt: number): void {
       if (enteredAt > lastOfLongest && enteredAt < lastOfNewest) return;
-      const place = { enteredAt, id: idOf(entry.id) ?? '', entry, letter: undefined };
+      const place = { enteredAt, id: idOf(entry.id) ?? '', letter: toDeadLetter(entry, enteredAt) };
       insert(longest, place, isBefore);
       insert(newest, place, (a, b) => isBefore(b, a));
       if (longest.length < MAX_SHOWN) return;
       lastOfLongest = (longest[MAX_SHOWN - 1] as Place).enteredAt;
       lastOfNewest = (newest[MAX_SHOWN - 1] as Place).enteredAt;
     },
-    /** Releases the rows of the kept entries. */
-    release(): void {
-      for (const place of [...newest, ...longest]) letterOf(place);
-    },
-    newest: (): readonly DeadLetter[] => newest.flatMap(letterOf),
-    longest: (): readonly DeadLetter[] => longest.flatMap(letterOf),
+    newest: (): readonly DeadLetter[] => newest.map(({ letter }) => letter),
+    longest: (): readonly DeadLetter[] => longest.map(({ letter }) => letter),
   };
 }

@@ -22,7 +22,6 @@ import {
   endWalk,
   failFilter,
   keepNewcomers,
-  releaseRows,
   type Selection,
 } from './selection.ts';
 import { type DateField, isUntimed, planWalk, type Task, timeOf } from './windows.ts';
@@ -148,7 +147,6 @@ export function foldStep(
     if (time !== undefined && selection.walk?.id === walk) selection.walk.times.push(time);
     for (const row of rows) if (isProbe(row) && enteredAfter(row, walk.probe)) walk.probe = row;
   }
-  for (const selection of walk.selections) releaseRows(selection);
   if (!isLast) {
     if (walk.isComplete && walk.isRead) keepSome(walk, serviceNow);
     return;

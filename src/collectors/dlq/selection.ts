@@ -171,11 +171,6 @@ export function addNew(selection: Selection, entries: readonly DlqEntry[], now: 
   return first;
 }
 
-export function releaseRows({ shown, walk }: Selection): void {
-  shown?.ends?.release();
-  walk?.found.ends?.release();
-}
-
 function countEntered(selection: Selection, entered: number): void {
   if (!selection.isCounted || entered === 0) return;
   selection.entered += entered;
