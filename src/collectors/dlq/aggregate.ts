@@ -27,7 +27,7 @@ export type Dimension = keyof typeof DIMENSIONS;
 
 const MAX_LENGTH = 200;
 /** Maximum number of distinct values counted per dimension. Only a hostile service lists more. */
-const MAX_VALUES = 10_000;
+export const MAX_VALUES = 10_000;
 
 export interface Breakdown {
   readonly dimensions: readonly Dimension[];

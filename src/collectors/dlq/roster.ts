@@ -1,10 +1,6 @@
-import { OTHER } from '../cap.ts';
-
 /** Number of entries per row of the store. Small enough to rewrite the row when an entry is removed. */
 const CHUNK = 4096;
 const SMALLEST = 64;
-/** Maximum number of names of newcomers, counted by chunk. Only a hostile service has more. */
-const MAX_NAMES = 100_000;
 /** 32-bit words per entry: low and high half of its hash, and its time in seconds since the Unix epoch. */
 const WIDTH = 3;
 const [SEEN, NEW] = [1, 2];
@@ -29,9 +25,6 @@ export class Roster {
   #size = 0;
   #newcomers = 0;
   readonly #fresh = new Set<number>();
-  /** Newcomers by chunk and name. */
-  readonly #names = new Map<number, Map<string, number>>();
-  #namesCounted = 0;
   /** Hash table of places (chunk number × CHUNK + index + 1) with linear probing. A free slot is 0. */
   #table = new Uint32Array(SMALLEST);
 
@@ -183,37 +176,16 @@ export class Roster {
     return (mark & SEEN) === 0 ? 'known' : 'again';
   }
 
-  /** Adds `by` to the number of newcomers with a name. Names beyond `MAX_NAMES` count as `__other__`. */
-  countName(id: bigint, name: string, by: 1 | -1): void {
-    const number = Math.floor((this.#find(id).place - 1) / CHUNK);
-    const counts = this.#names.get(number) ?? new Map<string, number>();
-    this.#names.set(number, counts);
-    const key = counts.has(name) || this.#namesCounted < MAX_NAMES ? name : OTHER;
-    if (!counts.has(key)) this.#namesCounted += 1;
-    counts.set(key, (counts.get(key) ?? 0) + by);
-  }
-
   clearMarks(): void {
     for (const { marks, count } of this.#chunks.values())
       for (let at = 0; at < count; at += 1) marks[at] = (marks[at] as number) & NEW;
   }
 
-  /**
-   * Keeps the newcomers in up to `maxChunks` chunks. Calls `onKept` for each newcomer and `onName` for each name. Returns how many
-   * were kept.
-   */
-  keepNewcomers(
-    maxChunks: number,
-    onKept?: (id: bigint) => void,
-    onName?: (name: string, entries: number) => void,
-  ): number {
+  /** Keeps the newcomers in up to `maxChunks` chunks. Calls `onKept` for each, and returns how many were kept. */
+  keepNewcomers(maxChunks: number, onKept?: (id: bigint) => void): number {
     let kept = 0;
     for (const number of [...this.#fresh].slice(0, maxChunks)) {
       this.#fresh.delete(number);
-      const counts = this.#names.get(number) ?? new Map<string, number>();
-      this.#names.delete(number);
-      this.#namesCounted -= counts.size;
-      for (const [name, entries] of counts) if (entries > 0) onName?.(name, entries);
       const chunk = this.#chunks.get(number);
       if (!chunk) continue;
       const { words, marks, count } = chunk;
@@ -236,8 +208,6 @@ export class Roster {
     if (this.#newcomers > 0) this.#removeWhere(mark => (mark & NEW) !== 0);
     this.#newcomers = 0;
     this.#fresh.clear();
-    this.#names.clear();
-    this.#namesCounted = 0;
   }
 
   /** Removes unmarked entries, except up to `maxSpared`, and returns how many were spared. Times are in milliseconds. */

@@ -148,7 +148,7 @@ export function foldStep(
     for (const row of rows) if (isProbe(row) && enteredAfter(row, walk.probe)) walk.probe = row;
   }
   if (!isLast) {
-    if (walk.isComplete && walk.isRead) keepSome(walk, serviceNow);
+    if (walk.isComplete && walk.isRead) keepSome(walk);
     return;
   }
   if (round === 'new' && walk.selections.includes(memory.all)) memory.lastNewReadAt = serviceNow;
@@ -169,11 +169,11 @@ export function foldStep(
 }
 
 /** Keeps newcomers of a large walk in several steps. Each step commits chunks and counters together. */
-function keepSome(walk: Walk, now: number): void {
+function keepSome(walk: Walk): void {
   let remaining = CHUNKS_A_STEP;
   for (const selection of walk.selections) {
     const before = selection.roster.newChunks;
-    if (remaining > 0) keepNewcomers(selection, walk, remaining, now);
+    if (remaining > 0) keepNewcomers(selection, walk, remaining);
     remaining -= before - selection.roster.newChunks;
   }
 }

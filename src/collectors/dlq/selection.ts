@@ -2,7 +2,8 @@ import { hash64 } from '../../kit/hash.ts';
 import type { DlqEntry } from '../../model/message.ts';
 import type { FailedFilter } from '../../model/status.ts';
 import { type DlqQuery, FilterContradiction } from '../../upstream/api.ts';
-import { type Aggregate, addTo, addUnreadable, type Breakdown, createAggregate } from './aggregate.ts';
+import { OTHER } from '../cap.ts';
+import { type Aggregate, addTo, addUnreadable, type Breakdown, createAggregate, MAX_VALUES } from './aggregate.ts';
 import type { EnteredLog } from './entered-log.ts';
 import { type EnteredHosts, hostOfDestination } from './hosts.ts';
 import type { Roster } from './roster.ts';
@@ -33,6 +34,8 @@ export interface Selection {
         readonly id: WalkId;
         readonly found: Aggregate;
         readonly times: number[];
+        /** New entries by host. */
+        readonly hosts: Map<string, number>;
         hasUntimed: boolean;
         missed: number;
         rejected: number;
@@ -105,7 +108,7 @@ export function beginWalk(selection: Selection, id: WalkId): void {
   selection.roster.clearMarks();
   selection.log?.dropFound();
   const found = createAggregate(selection.breakdown);
-  selection.walk = { id, found, times: [], hasUntimed: false, missed: 0, rejected: 0 };
+  selection.walk = { id, found, times: [], hosts: new Map(), hasUntimed: false, missed: 0, rejected: 0 };
 }
 
 /** Drops a failed complete read and its newcomers. */
@@ -137,10 +140,15 @@ export function addWalked(
     if (seen !== 'first') continue;
     first += 1;
     if (isCounted) log?.found(id, entry);
-    if (isCounted && hosts) roster.countName(id, hostOfDestination(entry), 1);
+    if (isCounted && hosts) countHost(walk.hosts, hostOfDestination(entry), 1);
     if (wasMissed(entry)) walk.missed += 1;
   }
   return first;
+}
+
+function countHost(hosts: Map<string, number>, host: string, by: 1 | -1): void {
+  const key = hosts.size < MAX_VALUES || hosts.has(host) ? host : OTHER;
+  hosts.set(key, (hosts.get(key) ?? 0) + by);
 }
 
 /** Adds the result of a read for new entries and returns how many are new. `now`: ms since the Unix epoch. */
@@ -158,7 +166,7 @@ export function addNew(selection: Selection, entries: readonly DlqEntry[], now: 
     if (isCounted && hosts) {
       const host = hostOfDestination(entry);
       hosts.add(host, now);
-      if (seen === 'kept') roster.countName(id, host, -1);
+      if (seen === 'kept' && walk) countHost(walk.hosts, host, -1);
     }
     if (!shown) continue;
     addTo(shown, entry, since, now);
@@ -177,15 +185,11 @@ function countEntered(selection: Selection, entered: number): void {
   selection.isTouched = true;
 }
 
-/** Keeps and counts the newcomers in up to `maxChunks` chunks of the roster. `now`: ms since the Unix epoch. */
-export function keepNewcomers(selection: Selection, id: WalkId, maxChunks: number, now: number): void {
+/** Keeps and counts the newcomers in up to `maxChunks` chunks of the roster. */
+export function keepNewcomers(selection: Selection, id: WalkId, maxChunks: number): void {
   if (selection.walk?.id !== id) return;
-  const { roster, log, hosts, isCounted } = selection;
-  const onKept = log && isCounted ? (id: bigint) => log.entered(id) : undefined;
-  countEntered(
-    selection,
-    roster.keepNewcomers(maxChunks, onKept, (host, entries) => hosts?.add(host, now, entries)),
-  );
+  const { roster, log, isCounted } = selection;
+  countEntered(selection, roster.keepNewcomers(maxChunks, log && isCounted ? id => log.entered(id) : undefined));
 }
 
 /**
@@ -199,7 +203,8 @@ export function endWalk(
 ): number {
   const { walk, left } = selection;
   if (walk?.id !== id) return 0;
-  keepNewcomers(selection, id, Number.POSITIVE_INFINITY, serviceNow);
+  keepNewcomers(selection, id, Number.POSITIVE_INFINITY);
+  for (const [host, entries] of walk.hosts) if (entries > 0) selection.hosts?.add(host, serviceNow, entries);
   const { rejected } = walk;
   let removed = 0;
   const entries = selection.roster.removeUnmarked(
