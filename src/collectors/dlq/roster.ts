@@ -137,10 +137,6 @@ export class Roster {
     return this.#size - this.#newcomers;
   }
 
-  get newChunks(): number {
-    return this.#fresh.size;
-  }
-
   has(id: bigint): boolean {
     return this.#find(id).place !== 0;
   }
@@ -181,11 +177,10 @@ export class Roster {
       for (let at = 0; at < count; at += 1) marks[at] = (marks[at] as number) & NEW;
   }
 
-  /** Keeps the newcomers in up to `maxChunks` chunks. Calls `onKept` for each, and returns how many were kept. */
-  keepNewcomers(maxChunks: number, onKept?: (id: bigint) => void): number {
+  /** Keeps the newcomers. Calls `onKept` for each, and returns how many were kept. */
+  keepNewcomers(onKept?: (id: bigint) => void): number {
     let kept = 0;
-    for (const number of [...this.#fresh].slice(0, maxChunks)) {
-      this.#fresh.delete(number);
+    for (const number of this.#fresh) {
       const chunk = this.#chunks.get(number);
       if (!chunk) continue;
       const { words, marks, count } = chunk;
@@ -200,7 +195,8 @@ export class Roster {
       }
       this.#touched.add(number);
     }
-    this.#newcomers -= kept;
+    this.#fresh.clear();
+    this.#newcomers = 0;
     return kept;
   }
 

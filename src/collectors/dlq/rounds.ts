@@ -21,7 +21,6 @@ import {
   dropWalk,
   endWalk,
   failFilter,
-  keepNewcomers,
   type Selection,
 } from './selection.ts';
 import { type DateField, isUntimed, planWalk, type Task, timeOf } from './windows.ts';
@@ -80,11 +79,8 @@ export interface WalkStep {
   readonly isLast: boolean;
 }
 
-/** Maximum number of roster chunks written per step, so that a commit does not delay other collectors. */
-const CHUNKS_A_STEP = 8;
-
 export async function readStep(walk: Walk, { all, filters }: DlqMemory): Promise<WalkStep> {
-  const { reading, selections, isComplete, pending } = walk;
+  const { reading, isComplete, pending } = walk;
   const step = (reads: readonly Read[], isLast = false): WalkStep => {
     const failed = new Map(reading.failed);
     return { reads: reads.filter(({ selection }) => !failed.has(selection)), failed, isLast };
@@ -106,9 +102,7 @@ export async function readStep(walk: Walk, { all, filters }: DlqMemory): Promise
     }
     return step(pending.splice(0, PAGES_A_STEP));
   }
-  const own = selections.filter(selection => selection.walk?.id === walk && !reading.failed.has(selection));
-  const chunks = own.reduce((sum, { roster }) => sum + roster.newChunks, 0);
-  return step([], chunks <= CHUNKS_A_STEP);
+  return step([], true);
 }
 
 export function foldStep(
@@ -147,10 +141,7 @@ export function foldStep(
     if (time !== undefined && selection.walk?.id === walk) selection.walk.times.push(time);
     for (const row of rows) if (isProbe(row) && enteredAfter(row, walk.probe)) walk.probe = row;
   }
-  if (!isLast) {
-    if (walk.isComplete && walk.isRead) keepSome(walk);
-    return;
-  }
+  if (!isLast) return;
   if (round === 'new' && walk.selections.includes(memory.all)) memory.lastNewReadAt = serviceNow;
   const whole = walk.selections.filter(selection => !failed.has(selection));
   for (const selection of whole) {
@@ -165,16 +156,6 @@ export function foldStep(
     memory.foundByRescan += missed;
     memory.isTouched ||= missed > 0;
     walk.changes += endWalk(selection, walk, context);
-  }
-}
-
-/** Keeps newcomers of a large walk in several steps. Each step commits chunks and counters together. */
-function keepSome(walk: Walk): void {
-  let remaining = CHUNKS_A_STEP;
-  for (const selection of walk.selections) {
-    const before = selection.roster.newChunks;
-    if (remaining > 0) keepNewcomers(selection, walk, remaining);
-    remaining -= before - selection.roster.newChunks;
   }
 }
 

@@ -185,13 +185,6 @@ function countEntered(selection: Selection, entered: number): void {
   selection.isTouched = true;
 }
 
-/** Keeps and counts the newcomers in up to `maxChunks` chunks of the roster. */
-export function keepNewcomers(selection: Selection, id: WalkId, maxChunks: number): void {
-  if (selection.walk?.id !== id) return;
-  const { roster, log, isCounted } = selection;
-  countEntered(selection, roster.keepNewcomers(maxChunks, log && isCounted ? id => log.entered(id) : undefined));
-}
-
 /**
  * Ends a complete read, unless a newer one has started. Removes unlisted entries and returns their number. If rows were unreadable,
  * spares one missing entry per unreadable row, plus up to `MAX_AMBIGUOUS` more. `retention`: of the queue (ms), if configured.
@@ -201,16 +194,16 @@ export function endWalk(
   id: WalkId,
   { serviceNow, retention }: { serviceNow: number; retention: number | undefined },
 ): number {
-  const { walk, left } = selection;
+  const { roster, walk, left, log, isCounted } = selection;
   if (walk?.id !== id) return 0;
-  keepNewcomers(selection, id, Number.POSITIVE_INFINITY);
+  countEntered(selection, roster.keepNewcomers(log && isCounted ? id => log.entered(id) : undefined));
   for (const [host, entries] of walk.hosts) if (entries > 0) selection.hosts?.add(host, serviceNow, entries);
   const { rejected } = walk;
   let removed = 0;
-  const entries = selection.roster.removeUnmarked(
+  const entries = roster.removeUnmarked(
     since => {
       removed += 1;
-      if (!selection.isCounted) return;
+      if (!isCounted) return;
       const reason = retention === undefined ? 'unknown' : since + retention <= serviceNow ? 'expired' : 'removed';
       left[reason] += 1;
     },
