@@ -83,7 +83,7 @@ function startTail(
     ...walk,
     newest: checkpoint?.newest,
     range: rangeFrom(walk, start),
-    refill: recent ? undefined : createRecentEvents(),
+    refill: recent ? undefined : createRecentEvents(window),
     before: checkpoint && { readTo: checkpoint.readTo, newest: checkpoint.newest },
     foundNew: false,
   };
@@ -179,7 +179,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   memory.oldestFirst = undefined;
   if (isLast)
     memory.gauges = {
-      recent: (recent ?? createRecentEvents()).since(walk.until - options.window),
+      recent: (recent ?? createRecentEvents(options.window)).since(walk.until - options.window),
       ...inFlight(memory),
     };
   if (touched.size > 0 || memory.touchedOpen.size > 0 || walk.until - memory.savedAt >= SAVE_EVERY) {
