@@ -51,21 +51,16 @@ function compare(before: KeyLimits | undefined, entry: FlowControlEntry, time: P
 
 type ReadKeys = ReadonlyMap<string, { readonly readAt?: number | undefined }>;
 
-/**
- * Adds reads of keys that were made at `at`. `keys`: keys from the previous reads; `readFrom`: those at the start of this read. A
- * key that has been read since is skipped, because this read may be the older one.
- */
+/** Adds reads of keys that were made at `at`. `keys`: keys from the previous reads. */
 export function followLimits(
   { limits: before, keys }: { readonly limits: TrackedLimits; readonly keys: ReadKeys },
   read: readonly FlowControlEntry[],
   at: number,
-  readFrom: ReadKeys,
 ): { readonly limits: TrackedLimits; readonly changes: readonly Change[] } {
   const limits = new Map(before);
   const changes: Change[] = [];
   for (const entry of read) {
     const { key } = entry;
-    if (keys.get(key) !== readFrom.get(key)) continue;
     const known = before.get(key);
     const compared = compare(known, entry, { at, after: keys.get(key)?.readAt });
     if (compared === undefined || compared === known) continue;
