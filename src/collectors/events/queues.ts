@@ -11,22 +11,14 @@ export const createQueueDeliveries = () => new BoundedMap<string, number>(MAX_QU
 
 type Deliveries = ReturnType<typeof createQueueDeliveries>;
 
-function note(deliveries: Deliveries, queue: string, at: number): void {
-  // Reading an event again changes nothing.
-  if (at > (deliveries.get(queue) ?? -1)) deliveries.set(queue, at);
-}
-
+/** Adds what an event shows. Reading an event again changes nothing. */
 export function noteEvent(deliveries: Deliveries, { queue, state, time }: DeliveryEvent): void {
-  if (queue !== undefined) note(deliveries, queue, state === 'delivered' ? time : 0);
+  const at = state === 'delivered' ? time : 0;
+  if (queue !== undefined && at > (deliveries.get(queue) ?? -1)) deliveries.set(queue, at);
 }
 
 /** Deliveries since this process began to read the log at `from` (ms since the Unix epoch). */
 export interface QueueMemory {
   from: number;
   readonly deliveries: Deliveries;
-}
-
-/** Adds what a range of the log shows. */
-export function noteRange({ deliveries }: QueueMemory, range: { readonly queues: Deliveries }): void {
-  for (const [queue, at] of range.queues) note(deliveries, queue, at);
 }

@@ -5,7 +5,7 @@ import type { ListPage, Reader } from '../../upstream/api.ts';
 import { ImplausibleResponse } from '../collector.ts';
 import { eventIdentity, type KeptEvent } from './kept-event.ts';
 import type { Memory } from './memory.ts';
-import { createQueueDeliveries, noteEvent } from './queues.ts';
+import { noteEvent } from './queues.ts';
 import { statusClassOf } from './tally.ts';
 
 /** Number of pages after which a range is shortened. Ranges are read completely, because pages may come in any order. */
@@ -33,7 +33,6 @@ export interface RangeRead {
    * does not help.
    */
   pages: number;
-  readonly queues: ReturnType<typeof createQueueDeliveries>;
   readonly iterator: AsyncIterator<ListPage<DeliveryEvent>>;
 }
 
@@ -42,7 +41,6 @@ export function startRange(api: Reader, from: number, to: number, isDetailed: bo
   const rows = isDetailed ? new Map<bigint, DeliveryEvent>() : undefined;
   return {
     ...{ from, to, events: new Map(), rows, twice: [], bytes: 0, rejected: 0, isPartial: false, pages: 0 },
-    queues: createQueueDeliveries(),
     iterator,
   };
 }
@@ -53,7 +51,7 @@ const INDEX = recordOf(EVENT_STATES, (_, index) => index);
 export async function readMore(
   range: RangeRead,
   pages: number,
-  { destinationOf, schedules }: Pick<Memory, 'destinationOf' | 'schedules'>,
+  { destinationOf, schedules, queues }: Pick<Memory, 'destinationOf' | 'schedules' | 'queues'>,
 ): Promise<boolean> {
   const { from, to, events, iterator } = range;
   for (let read = 0; read < pages; read += 1) {
@@ -80,7 +78,7 @@ export async function readMore(
         continue;
       }
       events.set(identity, kept);
-      noteEvent(range.queues, event);
+      noteEvent(queues.deliveries, event);
       if (!range.rows) continue;
       range.rows.set(identity, event);
       range.bytes += 2 * JSON.stringify(event).length;

@@ -2,7 +2,6 @@ import { MINUTE } from '../../kit/duration.ts';
 import { isEnding, isResult } from './kept-event.ts';
 import { follow, type Limits } from './lifecycle.ts';
 import { countByDestination, dropMinutes, type Memory } from './memory.ts';
-import { noteRange } from './queues.ts';
 import type { RangeRead } from './read.ts';
 import { addResult, settleRedeliveries } from './redeliveries.ts';
 
@@ -39,7 +38,6 @@ export function nextRange(
 export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): void {
   const { checkpoint, log, minutes, touched } = memory;
   if (!checkpoint) return;
-  noteRange(memory.queues, range);
   const known = new Set<bigint>();
   for (let minute = Math.floor(range.from / MINUTE); minute * MINUTE <= range.to; minute += 1) {
     for (const identity of minutes.get(minute) ?? []) known.add(identity);

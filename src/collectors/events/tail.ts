@@ -19,7 +19,6 @@ import {
   noteGap,
 } from './memory.ts';
 import { noPeak, notePeak, peakOf } from './peak.ts';
-import { noteRange } from './queues.ts';
 import { MAX_RANGE_PAGES, type RangeRead, readMore, shorterSpan, startRange } from './read.ts';
 import { planReadBack, type ReadBack } from './read-back.ts';
 import { createRecentEvents, type RecentEvents } from './recent.ts';
@@ -51,7 +50,6 @@ export interface TailWalk {
   readonly refill: RecentEvents | undefined;
   /** Checkpoint of the previous read, until it has been used to detect missing events. */
   before: Pick<Checkpoint, 'readTo' | 'newest'> | undefined;
-  foundNew: boolean;
 }
 
 function rangeFrom(
@@ -85,7 +83,6 @@ function startTail(
     range: rangeFrom(walk, start),
     refill: recent ? undefined : createRecentEvents(window),
     before: checkpoint && { readTo: checkpoint.readTo, newest: checkpoint.newest },
-    foundNew: false,
   };
 }
 
@@ -142,7 +139,6 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   handleClockSetBack(checkpoint, walk.until, options.overlap);
   markUnreadable(memory, range);
   memory.queues.from = Math.min(memory.queues.from, range.from);
-  noteRange(memory.queues, range);
   detectHole(memory, checkpoint, walk, range, isLast);
   const recent = walk.refill ?? memory.recent;
   const known = identitiesWithin(memory, range.from, range.to);
@@ -282,7 +278,6 @@ function countFresh(
     checkpoint.recentLags ??= noPeak(walk.until);
     notePeak(checkpoint.recentLags, lag, walk.until, RECENT_LAGS_WINDOW);
   }
-  walk.foundNew = true;
   checkpoint.foundAt = walk.until;
   const late: KeptEvent[] = [];
   for (const event of fresh) {

@@ -28,14 +28,7 @@ it('a sweep counts no event twice if the minutes that it covers are dropped from
   addToMinutes(memory, known);
   const late = eventAt(1000, START + MINUTE + 1);
   const events = new Map([...known, late].map(event => [event.identity, event]));
-  const range = {
-    from: START,
-    to: START + 2 * MINUTE - 1,
-    events,
-    twice: [],
-    pages: 1,
-    queues: new Map(),
-  } as unknown as RangeRead;
+  const range = { from: START, to: START + 2 * MINUTE - 1, events, twice: [], pages: 1 } as unknown as RangeRead;
   // These events exceed the limit, so the agent drops stored minutes.
   memory.minutes.set(START / MINUTE + 1, new BigUint64Array(2_000_000));
   boundMinutes(memory);

@@ -1,10 +1,12 @@
 import { expect, it } from 'vitest';
+import { createQueueDeliveries } from '../../../src/collectors/events/memory.ts';
 import { MAX_RANGE_PAGES, readMore, startRange } from '../../../src/collectors/events/read.ts';
 import type { DeliveryEvent } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
 
 const AT = Date.UTC(2026, 0, 1);
-const memory = { destinationOf: () => '', schedules: { of: () => undefined } } as never;
+const queues = { deliveries: createQueueDeliveries() };
+const memory = { destinationOf: () => '', schedules: { of: () => undefined }, queues } as never;
 
 /** Starts to read endless pages of events of one millisecond, from a range of `length` ms. */
 function startEndless(isDetailed: boolean, rowOf: () => Partial<DeliveryEvent>, length = 1) {
