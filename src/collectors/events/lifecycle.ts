@@ -189,7 +189,8 @@ function endedWithin(tables: readonly EventTable[]): ReadonlySet<bigint> {
 }
 
 /** Counts the messages without an end in the log read so far. */
-export function inFlight({ checkpoint, open, pending, ended }: Memory): Omit<Gauges, 'recent'> {
+export function inFlight(memory: Memory): Omit<Gauges, 'recent'> {
+  const { checkpoint, open, pending, ended } = memory;
   const over = endedWithin(pending);
   let count = 0;
   let late = 0;
@@ -213,6 +214,7 @@ export function inFlight({ checkpoint, open, pending, ended }: Memory): Omit<Gau
     }
   }
   for (const time of created.values()) add(time);
-  const lag = checkpoint?.recentLags && peakOf(checkpoint.recentLags);
-  return { newest: checkpoint?.newest, lag, inFlight: count, oldestInFlight: oldest, overdue: late };
+  const newest = checkpoint?.newest;
+  const lag = checkpoint && counts(memory, newest ?? 0) ? peakOf(checkpoint.lags) : undefined;
+  return { newest, lag, inFlight: count, oldestInFlight: oldest, overdue: late };
 }

@@ -43,10 +43,8 @@ export interface Checkpoint {
   readTo: number;
   /** End of the range of the last read with new events. */
   foundAt: number;
-  /** Peak lag of the log (ms): time from an event to the end of a read that did not list it yet. */
+  /** Peak lag of recent events (ms): time from an event to the end of a read that did not list it yet. */
   lags: Peak;
-  /** Peak lag of the events that were read recently (ms). Undefined before the first new event. */
-  recentLags?: Peak | undefined;
   /** End of the last complete read that included everything that had become older than the overlap. */
   settledAt?: number | undefined;
   /**

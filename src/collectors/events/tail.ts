@@ -190,10 +190,8 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
 
 /** Assumed maximum lag of the log (ms), unless a larger one was measured. */
 const ASSUMED_LAG = 300_000;
-/** Minimum time for which a peak lag is retained (ms). */
-const LAGS_WINDOW = 86_400_000;
-/** Minimum time for which the exposed peak lag includes an event (ms). */
-const RECENT_LAGS_WINDOW = 600_000;
+/** Minimum time for which the peak lag includes an event (ms). */
+const LAGS_WINDOW = 600_000;
 
 /**
  * Returns the time up to which the log is complete, even during a long silence. A delayed log looks like a silent one, so the
@@ -215,7 +213,6 @@ function handleClockSetBack(checkpoint: Checkpoint, until: number, overlap: numb
   checkpoint.floor = Math.min(checkpoint.floor, until);
   checkpoint.foundAt = Math.min(checkpoint.foundAt, until);
   checkpoint.lags = noPeak(until);
-  checkpoint.recentLags = undefined;
   checkpoint.settledAt = undefined;
   checkpoint.watermark = Math.max(
     Math.min(checkpoint.lastFollowed, newest),
@@ -273,10 +270,7 @@ function countFresh(
   // The previous read did not list these events yet.
   const oldest = counted.reduce((oldest, { time }) => Math.min(oldest, time), Number.POSITIVE_INFINITY);
   if (counted.length > 0) {
-    const lag = checkpoint.readTo - oldest;
-    notePeak(checkpoint.lags, lag, walk.until, LAGS_WINDOW);
-    checkpoint.recentLags ??= noPeak(walk.until);
-    notePeak(checkpoint.recentLags, lag, walk.until, RECENT_LAGS_WINDOW);
+    notePeak(checkpoint.lags, checkpoint.readTo - oldest, walk.until, LAGS_WINDOW);
   }
   checkpoint.foundAt = walk.until;
   const late: KeptEvent[] = [];
