@@ -12,7 +12,7 @@ export interface KeptEvent {
   readonly dueAt: number;
   readonly destination: string;
   readonly schedules: readonly string[] | undefined;
-  /** Index in STATUS_CLASSES. Not kept in tables: only used when the event is counted. */
+  /** Index in STATUS_CLASSES. Not stored: only used when the event is counted. */
   readonly statusClass: number;
 }
 

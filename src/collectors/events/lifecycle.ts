@@ -1,6 +1,5 @@
 import { observeValue } from '../../metrics/family.ts';
 import { EVENT_STATES, type EventState, type MessageOutcome } from '../../model/message.ts';
-import { type EventTable, eventsWithin, messagePlace, stateAt, tableFrom, timeAt } from './event-table.ts';
 import { byTime, isEnding, isResult, type KeptEvent } from './kept-event.ts';
 import { close, type Gauges, type Memory, type OpenMessage } from './memory.ts';
 import { peakOf } from './peak.ts';
@@ -27,8 +26,8 @@ const DROPPED_AFTER = 14 * 86_400_000;
 export function advanceTo(memory: Memory, watermark: number, limits: Limits): void {
   const { checkpoint } = memory;
   if (!checkpoint || watermark <= checkpoint.watermark) return;
-  const due = eventsWithin(memory.pending, undefined, watermark).sort(byTime);
-  memory.pending = memory.pending.flatMap(table => tableFrom(table, watermark + 1) ?? []);
+  const due = memory.pending.filter(({ time }) => time <= watermark).sort(byTime);
+  memory.pending = memory.pending.filter(({ time }) => time > watermark);
   checkpoint.watermark = watermark;
   for (const event of due) follow(memory, event, limits);
 }
@@ -178,20 +177,11 @@ export function detectMissing(memory: Memory, now: number, limits: Limits): void
   memory.schedules.advanceTo(now);
 }
 
-function endedWithin(tables: readonly EventTable[]): ReadonlySet<bigint> {
-  const over = new Set<bigint>();
-  for (const table of tables) {
-    for (let index = 0; index < table.size; index += 1) {
-      if (isEnding(stateAt(table, index))) over.add(table.hashes[messagePlace(index)] as bigint);
-    }
-  }
-  return over;
-}
-
+/** Counts the messages without an end in the log read so far. */
 /** Counts the messages without an end in the log read so far. */
 export function inFlight(memory: Memory): Omit<Gauges, 'recent'> {
   const { checkpoint, open, pending, ended } = memory;
-  const over = endedWithin(pending);
+  const over = new Set(pending.filter(({ state }) => isEnding(state)).map(({ message }) => message));
   let count = 0;
   let late = 0;
   let oldest: number | undefined;
@@ -205,13 +195,9 @@ export function inFlight(memory: Memory): Omit<Gauges, 'recent'> {
     late += Number(overdue);
   }
   const created = new Map<bigint, number>();
-  for (const table of pending) {
-    for (let index = 0; index < table.size; index += 1) {
-      if (stateAt(table, index) !== CREATED) continue;
-      const message = table.hashes[messagePlace(index)] as bigint;
-      if (!over.has(message) && !ended.has(message) && open.get(message)?.createdAt === undefined)
-        created.set(message, timeAt(table, index));
-    }
+  for (const { message, state, time } of pending) {
+    const isOpen = state === CREATED && !over.has(message) && !ended.has(message);
+    if (isOpen && open.get(message)?.createdAt === undefined) created.set(message, time);
   }
   for (const time of created.values()) add(time);
   const newest = checkpoint?.newest;

@@ -1,7 +1,6 @@
 import { MINUTE } from '../../kit/duration.ts';
 import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
-import { type EventTable, eachWithin, tableFrom } from './event-table.ts';
 import type { TimeSpan } from './expectations.ts';
 import type { KeptEvent } from './kept-event.ts';
 import { noPeak, type Peak } from './peak.ts';
@@ -100,8 +99,9 @@ export interface Memory {
   readonly open: Map<bigint, OpenMessage>;
   readonly suspects: Suspects;
   /** Events kept for deduplication, by the number of the read that found them. */
-  readonly chunks: Map<number, EventTable>;
-  pending: EventTable[];
+  readonly chunks: Map<number, readonly KeptEvent[]>;
+  /** Events after the watermark. */
+  pending: readonly KeptEvent[];
   /** End times of messages that ended at most the overlap before the watermark, or later. */
   readonly ended: Map<bigint, number>;
   /** Identities of counted events by minute, for the sweep. */
@@ -193,7 +193,7 @@ export function dropMinutes({ minutes, touched }: Memory, time: number): void {
 export function identitiesWithin({ chunks }: Memory, from: number, to: number): ReadonlySet<bigint> {
   const identities = new Set<bigint>();
   for (const chunk of chunks.values()) {
-    eachWithin(chunk, from, to, index => identities.add(chunk.hashes[index * 2] as bigint));
+    for (const { time, identity } of chunk) if (time >= from && time <= to) identities.add(identity);
   }
   return identities;
 }
@@ -203,26 +203,27 @@ export const endsKeptFrom = ({ dedupeFrom, watermark }: Checkpoint, overlap: num
   Math.min(dedupeFrom, watermark) - overlap;
 
 /** Keeps events that may be read again, for deduplication, and ends. Drops older events. */
-export function keepForDedupe(memory: Memory, fresh: EventTable | undefined, overlap: number): void {
+export function keepForDedupe(memory: Memory, fresh: readonly KeptEvent[], overlap: number): void {
   const { checkpoint, chunks, touched, ended } = memory;
   if (!checkpoint) return;
   const from = endsKeptFrom(checkpoint, overlap);
-  const chunk = fresh && tableFrom(fresh, from);
-  if (chunk) {
+  const added = fresh.filter(({ time }) => time >= from);
+  if (added.length > 0) {
     const id = checkpoint.nextChunk;
     checkpoint.nextChunk += 1;
-    chunks.set(id, chunk);
+    chunks.set(id, added);
     touched.add(`chunk/${id}`);
   }
   let kept = 0;
-  for (const { size } of chunks.values()) kept += size;
-  for (const [id, { size, last }] of chunks) {
+  for (const { length } of chunks.values()) kept += length;
+  for (const [id, chunk] of chunks) {
+    const last = chunk.reduce((last, { time }) => Math.max(last, time), 0);
     const isOverLimit = kept > MAX_KEPT && chunks.size > 1;
     if (last >= from && !isOverLimit) continue;
     checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, last + 1);
     chunks.delete(id);
     touched.add(`chunk/${id}`);
-    kept -= size;
+    kept -= chunk.length;
   }
   ended.forEach((time, message) => {
     if (time < from) ended.delete(message);
@@ -230,4 +231,4 @@ export function keepForDedupe(memory: Memory, fresh: EventTable | undefined, ove
 }
 
 /** Maximum number of events kept for deduplication. Beyond it, reads overlap less. */
-const MAX_KEPT = 1_000_000;
+const MAX_KEPT = 500_000;

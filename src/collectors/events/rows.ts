@@ -7,7 +7,6 @@ import {
   NONE,
   type StoredTally,
 } from './destinations.ts';
-import { createEventTable, type EventTable, eventsWithin, tableFrom } from './event-table.ts';
 import { eventIdentity, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, endsKeptFrom, type Memory, type OpenMessage, type Suspect } from './memory.ts';
 import { createQueueDeliveries } from './queues.ts';
@@ -71,7 +70,7 @@ export function restoreMemory(
   const isSameOption = checkpoint?.destination === option;
   const destinations = new Map<string, StoredTally>();
   const opened: [bigint, OpenMessage][] = [];
-  const chunks: [number, EventTable][] = [];
+  const chunks: [number, readonly KeptEvent[]][] = [];
   const minutes: Memory['minutes'] = new Map();
   const suspects: Memory['suspects'] = new Map();
   const openTraces = new Map<bigint, OpenTrace>();
@@ -95,7 +94,7 @@ export function restoreMemory(
         const schedules = own.length > 0 ? own : undefined;
         return { identity, message, state, time, dueAt, destination, schedules, statusClass: 0 };
       });
-      chunks.push([Number(name), createEventTable(events)]);
+      chunks.push([Number(name), events]);
     } else if (kind === 'redelivery') {
       const stored = JSON.parse(value) as Suspect[];
       const named = stored.map(([previous, start, name]): Suspect => [previous, start, isSameOption ? name : NONE]);
@@ -106,7 +105,8 @@ export function restoreMemory(
     // Rows of a disabled setting.
     else if (kind === 'traced') touched.add(key);
   }
-  const tables = chunks.map(([, table]) => table);
+  const events = chunks.flatMap(([, events]) => events);
+  const endsFrom = checkpoint ? endsKeptFrom(checkpoint, overlap) : Number.NEGATIVE_INFINITY;
   const watermark = checkpoint?.watermark ?? 0;
   // In order of creation, because eviction starts with the oldest.
   const open = new Map(opened.sort(([, a], [, b]) => (a.createdAt ?? a.dueAt) - (b.createdAt ?? b.dueAt)));
@@ -128,10 +128,10 @@ export function restoreMemory(
     suspects,
     oldestFirst: undefined,
     chunks: new Map(chunks.sort(([a], [b]) => a - b)),
-    pending: tables.flatMap(table => tableFrom(table, watermark + 1) ?? []),
+    pending: events.filter(({ time }) => time > watermark),
     ended: new Map(
-      eventsWithin(tables, checkpoint && endsKeptFrom(checkpoint, overlap), watermark)
-        .filter(({ state }) => isEnding(state))
+      events
+        .filter(({ state, time }) => isEnding(state) && time >= endsFrom && time <= watermark)
         .map(({ message, time }) => [message, time]),
     ),
     minutes,
@@ -171,7 +171,7 @@ function rowOf(memory: Memory, key: string): string | null {
       destination,
       ...schedules,
     ];
-    return chunk ? JSON.stringify(eventsWithin([chunk]).map(stored)) : null;
+    return chunk ? JSON.stringify(chunk.map(stored)) : null;
   }
   const minute = kind === 'minute' ? memory.minutes.get(Number(name)) : undefined;
   return minute ? writeIdentities(minute) : null;

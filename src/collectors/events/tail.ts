@@ -2,7 +2,6 @@ import { MAX_CLOCK_SKEW } from '../../kit/clock.ts';
 import { MINUTE } from '../../kit/duration.ts';
 import { type ObserveContext, PAGES_A_STEP } from '../collector.ts';
 import type { ServiceTime } from '../service-time.ts';
-import { createEventTable, eventsWithin, tableFrom } from './event-table.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
 import { advanceTo, detectMissing, follow, inFlight, type Limits } from './lifecycle.ts';
 import {
@@ -150,16 +149,14 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
     const isRecent = event.time >= walk.until - options.window;
     if (isRecent && (walk.refill || isFresh)) recent?.add(event.state, event.time);
   }
-  const table = fresh.length > 0 ? createEventTable(fresh) : undefined;
-  if (table) countFresh(memory, checkpoint, walk, fresh, range, options);
-  const following = table && tableFrom(table, checkpoint.watermark + 1);
-  if (following) memory.pending.push(following);
+  if (fresh.length > 0) countFresh(memory, checkpoint, walk, fresh, range, options);
+  memory.pending = [...memory.pending, ...fresh.filter(({ time }) => time > checkpoint.watermark)];
   if (isLast) endRead(memory, checkpoint, walk);
   const { floor, newest = Math.min(floor, range.to) } = checkpoint;
   // Events after a skipped part are not settled.
   const wholeTo = Math.min(range.to, (walk.readBack.skip?.from ?? Number.POSITIVE_INFINITY) - 1);
   checkpoint.dedupeFrom = Math.max(checkpoint.dedupeFrom, Math.min(newest - options.overlap, wholeTo + 1));
-  keepForDedupe(memory, table, options.overlap);
+  keepForDedupe(memory, fresh, options.overlap);
   if (!options.isSwept) checkpoint.sweptTo = Math.floor(checkpoint.dedupeFrom / MINUTE) * MINUTE - 1;
   dropMinutes(memory, checkpoint.sweptTo);
   boundMinutes(memory);
@@ -199,7 +196,7 @@ const LAGS_WINDOW = 600_000;
  */
 function completeTo({ pending }: Memory, { lags }: Checkpoint, until: number, overlap: number): number {
   let known = until - Math.max(overlap, ASSUMED_LAG, peakOf(lags));
-  for (const { time } of eventsWithin(pending, undefined, known)) known = Math.min(known, time - 1);
+  for (const { time } of pending) if (time <= known) known = time - 1;
   return known;
 }
 
