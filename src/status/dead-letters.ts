@@ -93,7 +93,7 @@ export const queueChange = ({ shown, changes }: CheckInput): DeadLetters['change
 export function deadLettersView(facts: CheckInput): DeadLetters {
   const shown = facts.shown.dlq ?? { now: undefined, committed: undefined };
   const { now, committed } = shown;
-  const { messages, oldest, newest, oldestEntered } = now?.selections.get('all') ?? {};
+  const { messages, oldestEntered } = now?.selections.get('all') ?? {};
   const counted = committed?.selections.get('all');
   const { retention } = facts;
   const truth = facts.dataOf('dlq');
@@ -105,8 +105,6 @@ export function deadLettersView(facts: CheckInput): DeadLetters {
     most: orNull(facts.maxDeadLetters),
     entered: orNull(counted?.entered),
     left: leftOf(counted),
-    oldest: isoTime(oldest),
-    newest: isoTime(newest),
     oldestEntered: isoTime(oldestEntered),
     retentionSeconds: retention === undefined ? null : retention / 1000,
     nextExpiry: oldestEntered === undefined || retention === undefined ? null : isoTime(oldestEntered + retention),

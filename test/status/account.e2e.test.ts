@@ -89,9 +89,13 @@ it('before the first read, the account view shows only the configuration and sto
   expect([deadLetters, events, flowControl].map(({ data, enabled }) => `${data} ${enabled}`)).toEqual(
     Array(3).fill('not_read true'),
   );
-  expect([deadLetters.messages, deadLetters.oldest, events.recent, events.inFlight, flowControl.waiting]).toEqual(
-    Array(5).fill(null),
-  );
+  expect([
+    deadLetters.messages,
+    deadLetters.oldestEntered,
+    events.recent,
+    events.inFlight,
+    flowControl.waiting,
+  ]).toEqual(Array(5).fill(null));
   expect(schedules).toMatchObject([{ name: 'nightly', state: 'unknown', next: null, missed: 0 }]);
 });
 
@@ -133,11 +137,7 @@ it('the account view shows zeros instead of missing values for an empty account'
   scene.start();
   await scene.until(isRead);
   const { state, deadLetters, flowControl, events } = await expectSame(scene);
-  expect({ state, messages: deadLetters.messages, oldest: deadLetters.oldest }).toEqual({
-    state: 'ok',
-    messages: 0,
-    oldest: null,
-  });
+  expect([state, deadLetters.messages, deadLetters.oldestEntered]).toEqual(['ok', 0, null]);
   expect(deadLetters.breakdowns.map(({ dimension, values }) => [dimension, values])).toContainEqual(['urlHost', []]);
   expect(flowControl).toMatchObject({ keys: 0, waiting: 0, rows: [] });
   expect(events).toMatchObject({ inFlight: 0, oldestInFlight: null });

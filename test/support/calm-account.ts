@@ -49,8 +49,6 @@ const collector = (name: string, ...rounds: CalmRound[]) => ({
 const QUEUE: SelectionFacts = {
   key: 'all',
   messages: 100,
-  oldest: ago(7200),
-  newest: ago(60),
   oldestEntered: ago(3600),
   entered: 500,
   left: { expired: 0, removed: 400, unknown: 0 },

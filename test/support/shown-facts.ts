@@ -10,8 +10,6 @@ export const complete = <Facts>(facts: Facts): Visible<Facts> => ({ now: facts, 
 export const selection = (facts: Partial<SelectionFacts>): SelectionFacts => ({
   key: '',
   messages: undefined,
-  oldest: undefined,
-  newest: undefined,
   oldestEntered: undefined,
   entered: 0,
   left: { expired: 0, removed: 0, unknown: 0 },

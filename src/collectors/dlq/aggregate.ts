@@ -38,8 +38,6 @@ export interface Breakdown {
 
 /** Totals and extremes over the entries of a selection. Times are in milliseconds since the Unix epoch. */
 export interface Aggregate {
-  oldest: number | undefined;
-  newest: number | undefined;
   oldestEntered: number | undefined;
   /** The latest `MAX_LAST` reported entry times that were not in the future when read, in ascending order. */
   readonly lastEntered: number[];
@@ -52,8 +50,6 @@ export interface Aggregate {
 
 export function createAggregate({ dimensions, routes, isDetailed }: Breakdown): Aggregate {
   return {
-    oldest: undefined,
-    newest: undefined,
     oldestEntered: undefined,
     lastEntered: [],
     values: new Map(dimensions.map(dimension => [dimension, new Map()])),
@@ -63,11 +59,6 @@ export function createAggregate({ dimensions, routes, isDetailed }: Breakdown): 
     callbacks: new Map(),
   };
 }
-
-const earliest = (a: number | undefined, b: number | undefined) =>
-  a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
-const latest = (a: number | undefined, b: number | undefined) =>
-  a === undefined || b === undefined ? (a ?? b) : Math.max(a, b);
 
 /** Maximum length of `lastEntered`: half a page. */
 export const MAX_LAST = 50;
@@ -89,9 +80,7 @@ export function addUnreadable(aggregate: Aggregate, entries: number): void {
 /** Adds an entry. `firstSeen` replaces a missing entry time; `now`: start of the round (ms since the Unix epoch). */
 export function addTo(aggregate: Aggregate, entry: DlqEntry, firstSeen: number, now: number): void {
   const entered = entry.enteredAt ?? firstSeen;
-  aggregate.oldest = earliest(aggregate.oldest, entry.createdAt);
-  aggregate.newest = latest(aggregate.newest, entry.createdAt);
-  aggregate.oldestEntered = earliest(aggregate.oldestEntered, entered);
+  aggregate.oldestEntered = Math.min(aggregate.oldestEntered ?? entered, entered);
   aggregate.ends?.add(entry, entered);
   // A time in the future must not hide entries that follow it.
   if (entry.enteredAt !== undefined && entry.enteredAt <= now) insertLast(aggregate.lastEntered, entry.enteredAt);

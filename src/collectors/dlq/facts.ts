@@ -13,8 +13,6 @@ export interface SelectionFacts {
   /** Identifies the name and `match`. */
   readonly key: string;
   readonly messages: number | undefined;
-  readonly oldest: number | undefined;
-  readonly newest: number | undefined;
   readonly oldestEntered: number | undefined;
   readonly entered: number;
   readonly left: Readonly<Record<LeftReason, number>>;
@@ -68,8 +66,6 @@ function factsOf(selection: Selection): SelectionFacts {
     isProven,
     isContradicted,
     messages: shown && sizeOf(selection),
-    oldest: shown?.oldest,
-    newest: shown?.newest,
     oldestEntered: shown?.oldestEntered,
     entered,
     left: { ...left },

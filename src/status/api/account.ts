@@ -61,8 +61,6 @@ export const AccountView = z.object({
     most: Maybe(Num).describe('Limit of the plan.'),
     entered: Maybe(Num).describe('Since the first start of the agent.'),
     left: Maybe(Left),
-    oldest: Maybe(Time),
-    newest: Maybe(Time),
     oldestEntered: Maybe(Time),
     retentionSeconds: Maybe(Seconds),
     nextExpiry: Maybe(Time).describe('When the longest-queued message expires.'),

@@ -62,7 +62,6 @@ function numbers(of: DeadLetters, now: ServiceNow): readonly (Html | false)[] {
       now,
       shareBar(waited, retentionSeconds, 'Used share of the retention', true),
       retentionSeconds !== null && html`kept for ${lasting(retentionSeconds)}`,
-      of.oldest !== null && html`message created ${ago(of.oldest, now)}`,
     ),
     tile(
       isDue ? 'Next expiry (overdue)' : 'Next expiry',
@@ -76,12 +75,7 @@ function numbers(of: DeadLetters, now: ServiceNow): readonly (Html | false)[] {
         shareBar(messages, most, 'Plan limit used', true),
         html`of ${count(most)}`,
       ),
-    tile(
-      'Entered',
-      count(of.entered),
-      'since the first start',
-      of.newest !== null && html`newest message: ${ago(of.newest, now)}`,
-    ),
+    tile('Entered', count(of.entered), 'since the first start'),
     tile('Left', left === null ? name(null) : html`${grouped(left)}`, of.left !== null && leftBy(of.left)),
   ];
 }
