@@ -25,7 +25,6 @@ import {
   startSince,
   type Walk,
 } from './rounds.ts';
-import { withdrawFilters } from './selection.ts';
 import { foldWorkflows, readWorkflows, startWorkflows, type WorkflowReading } from './workflows.ts';
 
 const RESERVED = ['all', OTHER];
@@ -87,8 +86,6 @@ const options = z.strictObject({
 export interface DlqServices {
   /** Configured retention of the queue (ms), if any. */
   readonly retention?: number | undefined;
-  /** Time after which the sizes of an unreadable filter are withdrawn (ms). */
-  readonly withdrawFiltersAfter?: number | undefined;
   readonly routes?: Routes | undefined;
   readonly isLogged?: boolean | undefined;
   /** By default, only callbacks reported as in progress are tracked. */
@@ -101,8 +98,6 @@ export type DlqOptions = z.output<typeof options>;
 
 /** Maximum gap between two complete walks within one callback episode (ms), unless a rule sets another. */
 const DEFAULT_GAP = 30 * 60_000;
-
-const DEFAULT_WITHDRAWAL = 30 * 60_000;
 
 /** Progress of a round. `hasEnded`: all steps of `walk` are folded, so the next stage can be chosen. */
 interface RoundWalk {
@@ -147,7 +142,6 @@ export function createDlq(
     retention,
     callbacks,
     clockOffset,
-    withdrawFiltersAfter = DEFAULT_WITHDRAWAL,
     routes = NO_ROUTES,
     isLogged = false,
     serviceClock = AGENT_TIME,
@@ -185,7 +179,6 @@ export function createDlq(
           const isShown = !next && memory.all.shown !== undefined;
           if (isShown) {
             memory.all.hosts?.evict(serviceNow);
-            withdrawFilters(memory.filters, context.now, withdrawFiltersAfter);
             const { shown, ambiguity } = memory.all;
             // An unreadable row may belong to any group, so new groups cannot be determined.
             if (shown?.kinds && !ambiguity) memory.kinds.update(shown.kinds);
