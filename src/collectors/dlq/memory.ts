@@ -7,7 +7,7 @@ import type { Breakdown, Dimension } from './aggregate.ts';
 import { type CallbackTracker, createTracker, isTrackerRow, type TrackerOptions } from './callback-tracker.ts';
 import { createEnteredLog } from './entered-log.ts';
 import { createEnteredHosts, isHostRow } from './hosts.ts';
-import { createKindHistory, isKindRow, type KindHistory } from './kind-history.ts';
+import { createKindHistory, isKindRow, type KindHistory } from './kinds.ts';
 import { Roster } from './roster.ts';
 import type { Selection } from './selection.ts';
 import type { DateField } from './windows.ts';
