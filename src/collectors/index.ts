@@ -103,7 +103,7 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
 
 export { accountPlan, createAccountPlan, type PlanFacts, planOf, retentionOf } from './account-plan.ts';
 export { OTHER } from './cap.ts';
-export { type Cadence, type Collector, withReader } from './collector.ts';
+export { type Cadence, type Collector, withAbsence, withReader } from './collector.ts';
 export type { CallbackTracking } from './dlq/callback-tracker.ts';
 export type { DeadLetter } from './dlq/ends.ts';
 export { type DlqFacts, MAX_KINDS_SHOWN, type SelectionFacts, shownFilters } from './dlq/facts.ts';
@@ -113,7 +113,6 @@ export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-
 export { type ScheduleFacts, scheduleFamilies } from './events/schedules.ts';
 export { type FlowControlFacts, flowControlFamilies, type TrackedKey } from './flow-control/families.ts';
 export type { KeyLimits, LimitChange } from './flow-control/limits.ts';
-export { withAbsence } from './optional.ts';
 export type { QueuesFacts } from './queues/queues.ts';
 export type { RunsFacts } from './runs/runs.ts';
 export { isMissing } from './schedules/history.ts';

@@ -1,6 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type Collector, withReader } from '../../src/collectors/collector.ts';
-import { withAbsence } from '../../src/collectors/optional.ts';
+import { type Collector, withAbsence, withReader } from '../../src/collectors/collector.ts';
 import { accountStatus, createCollectorState } from '../../src/scheduler/board.ts';
 import { createRunner } from '../../src/scheduler/runner.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
