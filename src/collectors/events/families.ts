@@ -4,8 +4,7 @@ import { EVENT_STATES, MESSAGE_OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
 import { familiesOf, toSeconds } from '../fact-family.ts';
 import type { DoubleStart } from './double-starts.ts';
-import type { Gauges } from './memory.ts';
-import type { QueueDeliveries } from './queues.ts';
+import type { Gauges, QueueDeliveries } from './memory.ts';
 import { type ScheduleFacts, scheduleFamilies } from './schedules.ts';
 import {
   BUCKET_BOUNDS,

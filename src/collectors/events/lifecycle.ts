@@ -1,8 +1,7 @@
 import { observeValue } from '../../metrics/family.ts';
 import { EVENT_STATES, type EventState, type MessageOutcome } from '../../model/message.ts';
 import { byTime, isEnding, isResult, type KeptEvent } from './kept-event.ts';
-import { close, type Gauges, type Memory, type OpenMessage } from './memory.ts';
-import { peakOf } from './peak.ts';
+import { close, type Gauges, type Memory, type OpenMessage, peakOf } from './memory.ts';
 import { addResult, addStart, countRedelivery } from './redeliveries.ts';
 import { BUCKET_BOUNDS, type DeliveryResult, observeAttempt, observeWait } from './tally.ts';
 
@@ -177,7 +176,6 @@ export function detectMissing(memory: Memory, now: number, limits: Limits): void
   memory.schedules.advanceTo(now);
 }
 
-/** Counts the messages without an end in the log read so far. */
 /** Counts the messages without an end in the log read so far. */
 export function inFlight(memory: Memory): Omit<Gauges, 'recent'> {
   const { checkpoint, open, pending, ended } = memory;

@@ -1,14 +1,54 @@
+import { BoundedMap } from '../../kit/bounded-map.ts';
 import { MINUTE } from '../../kit/duration.ts';
 import type { DeliveryEvent, EventState } from '../../model/message.ts';
 import type { Destinations } from './destinations.ts';
 import type { TimeSpan } from './expectations.ts';
 import type { KeptEvent } from './kept-event.ts';
-import { noPeak, type Peak } from './peak.ts';
-import type { QueueMemory } from './queues.ts';
 import type { RecentEvents } from './recent.ts';
 import type { Schedules } from './schedules.ts';
 import { countEvent, type LogTally } from './tally.ts';
 import type { TraceCollector } from './traces.ts';
+
+/** Maximum of a value over the last one to two windows. */
+interface Peak {
+  since: number;
+  /** Maximum in the current window, and in the previous one. */
+  now: number;
+  before: number;
+}
+
+export const noPeak = (since: number): Peak => ({ since, now: 0, before: 0 });
+
+export const peakOf = ({ now, before }: Peak) => Math.max(now, before);
+
+export function notePeak(peak: Peak, value: number, at: number, window: number): void {
+  // The clock may have been set back.
+  peak.since = Math.min(peak.since, at);
+  if (at - peak.since >= window) Object.assign(peak, { since: at, before: peak.now, now: 0 });
+  peak.now = Math.max(peak.now, value);
+}
+
+/** Time of the last delivery of each queue that the log lists (ms since the Unix epoch); 0 if no delivery is known. */
+export type QueueDeliveries = ReadonlyMap<string, number>;
+
+/** Maximum number of queues, those with the newest deliveries. */
+const MAX_QUEUES = 1000;
+
+export const createQueueDeliveries = () => new BoundedMap<string, number>(MAX_QUEUES);
+
+type Deliveries = ReturnType<typeof createQueueDeliveries>;
+
+/** Adds what an event shows. Reading an event again changes nothing. */
+export function noteEvent(deliveries: Deliveries, { queue, state, time }: DeliveryEvent): void {
+  const at = state === 'delivered' ? time : 0;
+  if (queue !== undefined && at > (deliveries.get(queue) ?? -1)) deliveries.set(queue, at);
+}
+
+/** Deliveries since this process began to read the log at `from` (ms since the Unix epoch). */
+interface QueueMemory {
+  from: number;
+  readonly deliveries: Deliveries;
+}
 
 export interface OpenMessage {
   /** Undefined if the message was created before the first read of the log. */

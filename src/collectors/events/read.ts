@@ -4,8 +4,7 @@ import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import type { ListPage, Reader } from '../../upstream/api.ts';
 import { ImplausibleResponse } from '../collector.ts';
 import { eventIdentity, type KeptEvent } from './kept-event.ts';
-import type { Memory } from './memory.ts';
-import { noteEvent } from './queues.ts';
+import { type Memory, noteEvent } from './memory.ts';
 import { statusClassOf } from './tally.ts';
 
 /** Number of pages after which a range is shortened. Ranges are read completely, because pages may come in any order. */

@@ -8,8 +8,7 @@ import {
   type StoredTally,
 } from './destinations.ts';
 import { eventIdentity, isEnding, type KeptEvent } from './kept-event.ts';
-import { type Checkpoint, endsKeptFrom, type Memory, type OpenMessage, type Suspect } from './memory.ts';
-import { createQueueDeliveries } from './queues.ts';
+import { type Checkpoint, createQueueDeliveries, endsKeptFrom, type Memory, type OpenMessage, type Suspect } from './memory.ts';
 import type { Schedule } from './schedule-options.ts';
 import { createSchedules, STARTS_ROW } from './schedules.ts';
 import { createDestinationTally, createLogTally, type LogTally } from './tally.ts';

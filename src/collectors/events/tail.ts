@@ -15,9 +15,11 @@ import {
   keepForDedupe,
   type Memory,
   markUnread,
+  noPeak,
   noteGap,
+  notePeak,
+  peakOf,
 } from './memory.ts';
-import { noPeak, notePeak, peakOf } from './peak.ts';
 import { MAX_RANGE_PAGES, type RangeRead, readMore, shorterSpan, startRange } from './read.ts';
 import { planReadBack, type ReadBack } from './read-back.ts';
 import { createRecentEvents, type RecentEvents } from './recent.ts';
