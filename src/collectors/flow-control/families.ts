@@ -1,9 +1,8 @@
-import type { Sample } from '../../metrics/family.ts';
 import { FLOW_STATES, type FlowState } from '../../model/flow-state.ts';
 import { type FlowControlEntry, KEY_LIMITS, PINNABLE } from '../../model/message.ts';
 import type { GlobalParallelism } from '../../model/service.ts';
 import { OTHER, seriesDropped } from '../cap.ts';
-import { familiesOf, toSeconds } from '../fact-family.ts';
+import { familiesOf, optionalSample, toSeconds } from '../fact-family.ts';
 import type { KeyFacts } from '../key-list.ts';
 import type { WaitlistSample } from './drain.ts';
 import { changeSamples, type TrackedLimits } from './limits.ts';
@@ -36,25 +35,9 @@ export const secondsToDrain = ({ drainsIn }: TrackedKey) =>
 
 const { gauge, counter } = familiesOf<FlowControlFacts>();
 
-interface LabelledKey {
-  readonly key: TrackedKey;
-  readonly labels: Sample<'flow_control_key'>['labels'];
-}
-
-/** Shown keys with their labels, which all families share, because there may be 100,000 keys. */
-const labelledKeys = new WeakMap<FlowControlFacts['shown'], readonly LabelledKey[]>();
-
-/** Returns a sample of each key with a value. A loop is four times as fast as `flatMap`. */
-function samplesPerKey({ shown }: FlowControlFacts, numberOf: (key: TrackedKey) => number | undefined) {
-  const labelled = labelledKeys.get(shown) ?? shown.map(key => ({ key, labels: { flow_control_key: key.key } }));
-  labelledKeys.set(shown, labelled);
-  const samples: Sample<'flow_control_key'>[] = [];
-  for (const { key, labels } of labelled) {
-    const value = numberOf(key);
-    if (value !== undefined) samples.push({ labels, value });
-  }
-  return samples;
-}
+/** Returns a sample of each key with a value. */
+const samplesPerKey = ({ shown }: FlowControlFacts, numberOf: (key: TrackedKey) => number | undefined) =>
+  shown.flatMap(key => optionalSample({ flow_control_key: key.key }, numberOf(key)));
 
 const perKey = (name: string, help: string, numberOf: (key: TrackedKey) => number | undefined) =>
   gauge({
