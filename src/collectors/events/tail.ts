@@ -16,7 +16,6 @@ import {
   type Memory,
   markUnread,
   noPeak,
-  noteGap,
   notePeak,
   peakOf,
 } from './memory.ts';
@@ -251,7 +250,8 @@ function detectHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, rang
   markUnread(memory, { from: checkpoint.watermark, to: oldest - 1 });
   // The unreadable rows may be the missing events.
   if (!isProof || range.rejected > 0) return;
-  noteGap(memory);
+  memory.log.gaps += 1;
+  memory.touched.add('log');
 }
 
 function countFresh(
