@@ -11,12 +11,6 @@ export interface KeyFacts {
   readonly beyondCapWaiting: number;
 }
 
-export interface ReadList {
-  readonly facts: KeyFacts;
-  has(key: string): boolean;
-  readonly isComplete: boolean;
-}
-
 interface Selection {
   readonly include: readonly string[];
   readonly exclude: readonly string[];
@@ -32,31 +26,21 @@ function keyFilter({ include, exclude }: Selection): (key: string) => boolean {
 
 const sizeOf = ({ waitlistSize = 0 }: FlowControlEntry) => waitlistSize;
 
-/** Collects the rows of a key list. A key listed twice counts once, with its last row. */
-export function createKeyList(selection: Selection) {
+/** Chooses the keys of a list to show. `rows`: by key; `rejected`: number of unreadable rows. */
+export function chooseKeys(
+  rows: ReadonlyMap<string, FlowControlEntry>,
+  rejected: number,
+  selection: Selection,
+): KeyFacts {
   const watched = new Set(selection.watch);
   const isSelected = keyFilter(selection);
-  const cap = Math.max(0, selection.maxSeries - watched.size);
-  const rows = new Map<string, FlowControlEntry>();
-
-  return {
-    add: (entry: FlowControlEntry): void => void rows.set(entry.key, entry),
-    /** Ends the list. `rejected`: number of unreadable rows. */
-    end(rejected: number): ReadList {
-      const keys = rows.size + rejected;
-      const wanted = [...rows.values()].filter(({ key }) => watched.has(key) || isSelected(key));
-      // A key named `__other__` is merged into the remainder, because the two would be indistinguishable.
-      const ranked = wanted.filter(({ key }) => key !== OTHER && !watched.has(key));
-      const sizes = ranked.map(entry => [entry.key, sizeOf(entry)] as const);
-      const largest = largestOf(sizes, cap);
-      const isShown = ({ key }: FlowControlEntry) => largest.has(key) || (watched.has(key) && key !== OTHER);
-      const shown = wanted.filter(isShown);
-      const beyondCapWaiting = wanted.reduce((sum, each) => (isShown(each) ? sum : sum + sizeOf(each)), 0);
-      return {
-        facts: { keys, shown, beyondCap: wanted.length - shown.length, beyondCapWaiting },
-        has: key => rows.has(key),
-        isComplete: rejected === 0,
-      };
-    },
-  };
+  const wanted = [...rows.values()].filter(({ key }) => watched.has(key) || isSelected(key));
+  // A key named `__other__` is merged into the remainder, because the two would be indistinguishable.
+  const ranked = wanted.filter(({ key }) => key !== OTHER && !watched.has(key));
+  const sizes = ranked.map(entry => [entry.key, sizeOf(entry)] as const);
+  const largest = largestOf(sizes, Math.max(0, selection.maxSeries - watched.size));
+  const isShown = ({ key }: FlowControlEntry) => largest.has(key) || (watched.has(key) && key !== OTHER);
+  const shown = wanted.filter(isShown);
+  const beyondCapWaiting = wanted.reduce((sum, each) => (isShown(each) ? sum : sum + sizeOf(each)), 0);
+  return { keys: rows.size + rejected, shown, beyondCap: wanted.length - shown.length, beyondCapWaiting };
 }

@@ -8,7 +8,7 @@ import type { GlobalParallelism } from '../../model/service.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { UpstreamError } from '../../upstream/errors.ts';
 import { type Collector, defineKind, type Folded } from '../collector.ts';
-import { createKeyList, type KeyFacts, type ReadList } from '../key-list.ts';
+import { chooseKeys, type KeyFacts } from '../key-list.ts';
 import { createParallelismReader } from './account-parallelism.ts';
 import { addSample, timeToDrain } from './drain.ts';
 import { type FlowControlFacts, flowControlFamilies, type TrackedKey } from './families.ts';
@@ -75,8 +75,6 @@ export const flowControl = defineKind({
   create: createFlowControl,
 });
 
-const hasWaiting = ({ waitlistSize = 0 }: FlowControlEntry) => waitlistSize > 0;
-
 /** Adds a read of a key. `before`: the key after its previous read; `at`: time of the response (ms since the Unix epoch). */
 function track(
   before: TrackedKey | undefined,
@@ -124,35 +122,39 @@ export function createFlowControl(
           more: undefined,
         };
       }
-      const keys = createKeyList(options);
-      let [hasIncomplete, isWaiting] = [false, false];
-      const rejected = await api.flowControl(signal, entry => {
-        hasIncomplete ||= entry.isIncomplete ?? false;
-        isWaiting ||= hasWaiting(entry);
-        keys.add(entry);
-      });
-      const list = keys.end(rejected);
+      // A key listed twice counts once, with its last row.
+      const rows = new Map<string, FlowControlEntry>();
+      const rejected = await api.flowControl(signal, entry => void rows.set(entry.key, entry));
       const at = time();
+      const isWaiting = rows.values().some(({ waitlistSize = 0 }) => waitlistSize > 0);
       const parallelism = isWaiting ? await readParallelism(api, at, signal) : undefined;
       return {
-        fold: latest => foldList({ ...latest, parallelism }, list, options, at),
-        isPartial: rejected > 0 || hasIncomplete,
+        fold: latest => foldList({ ...latest, parallelism }, { rows, rejected, at }, options),
+        isPartial: rejected > 0 || rows.values().some(({ isIncomplete }) => isIncomplete),
         more: undefined,
       };
     },
   };
 }
 
+interface ReadList {
+  readonly rows: ReadonlyMap<string, FlowControlEntry>;
+  /** Number of unreadable rows. */
+  readonly rejected: number;
+  /** Time of the response (ms since the Unix epoch). */
+  readonly at: number;
+}
+
 function foldList(
   memory: Memory,
-  { facts: { shown, ...counts }, has, isComplete }: ReadList,
+  { rows, rejected, at }: ReadList,
   options: FlowControlOptions,
-  at: number,
 ): Folded<FlowControlFacts, Memory> {
   const { watch } = options;
-  const known = new Set([...memory.known, ...watch.filter(has)]);
+  const { shown, ...counts } = chooseKeys(rows, rejected, options);
+  const known = new Set([...memory.known, ...watch.filter(key => rows.has(key))]);
   // The service may omit idle keys. An unlisted watched key is idle, unless an unreadable row may be its own.
-  const unlisted = new Set(isComplete ? watch.filter(key => !has(key)) : []);
+  const unlisted = new Set(rejected === 0 ? watch.filter(key => !rows.has(key)) : []);
   const idle = [...known].filter(key => unlisted.has(key)).map(key => ({ key, waitlistSize: 0 }));
   const keys = new Map<string, TrackedKey>();
   for (const entry of [...shown, ...idle]) {
