@@ -21,8 +21,6 @@ export interface DlqMemory {
   meaning: DateField | undefined;
   readonly callbacks: CallbackTracker;
   readonly kinds: KindHistory;
-  /** Number of complete walks until failed workflow runs are requested again, if the service rejected the request as unknown. */
-  walksUntilWorkflows: number;
   foundByRescan: number;
   /** Start of the last completed read for new entries (ms since the Unix epoch). */
   lastNewReadAt: number | undefined;
@@ -113,7 +111,6 @@ export function restoreDlqMemory(
     meaning: stored.meaning,
     callbacks: createTracker(callbacks, rows),
     kinds: createKindHistory(routes.patterns, rows),
-    walksUntilWorkflows: 0,
     foundByRescan: stored.foundByRescan ?? 0,
     lastNewReadAt: undefined,
     tooMuchNew: undefined,

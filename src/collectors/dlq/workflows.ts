@@ -20,13 +20,9 @@ export interface WorkflowRead {
   readonly isLast: boolean;
   /** Whether any row was unreadable or incomplete. */
   readonly isPartial: boolean;
-  readonly isUnknown?: boolean;
   /** Whether the read failed midway, so that the walk does not update failure callbacks. */
   readonly isCutOff?: boolean;
 }
-
-/** Number of complete walks to wait before the next attempt if the service has rejected the request as unknown. */
-const WALKS_UNTIL_RETRY = 12;
 
 export function startWorkflows({ api, signal }: RoundContext): WorkflowReading {
   return { pages: api.dlqPages({ source: 'workflow' }, signal), signal, hasBegun: false, isWorthwhile: false };
@@ -36,19 +32,18 @@ export function startWorkflows({ api, signal }: RoundContext): WorkflowReading {
 export async function readWorkflows(
   reading: WorkflowReading,
   { callbacks }: Walk,
-  { all, walksUntilWorkflows }: DlqMemory,
+  { all }: DlqMemory,
 ): Promise<WorkflowRead> {
   let rows: readonly DlqEntry[] = [];
   let isPartial = false;
-  if (walksUntilWorkflows > 0) return { rows, isPartial, isLast: true };
   const isNew = ({ id, callbackState }: DlqEntry) =>
     callbackState === undefined ? !all.roster.has(hash64(id)) : !callbacks?.hasState(id);
   for (let count = 0; count < PAGES_A_STEP; count += 1) {
     // The queue itself has been read: a failure here must not fail its round.
     const page = await reading.pages.next().catch(asFailure(reading.signal));
     if ('error' in page) {
-      const isUnknown = !reading.hasBegun && isUnanswerable(page.error);
-      return { rows, isPartial, isLast: true, ...(isUnknown ? { isUnknown } : { isCutOff: true }) };
+      // A service may reject the request as unknown.
+      return { rows, isPartial, isLast: true, isCutOff: reading.hasBegun || !isUnanswerable(page.error) };
     }
     if (page.done) return { rows, isPartial, isLast: true };
     reading.hasBegun = true;
@@ -68,7 +63,6 @@ export function foldWorkflows(memory: DlqMemory, walk: Walk, read: WorkflowRead,
   callbacks?.add(read.rows);
   walk.isPartial ||= read.isPartial;
   if (!read.isLast) return;
-  memory.walksUntilWorkflows = read.isUnknown ? WALKS_UNTIL_RETRY : Math.max(0, memory.walksUntilWorkflows - 1);
   if (read.isCutOff || walk.isPartial) memory.callbacks.markPartial();
   else callbacks?.end(now);
 }
