@@ -25,7 +25,7 @@ export interface EventsFacts {
   readonly log: LogTally;
   readonly destinations: ReadonlyMap<string, DestinationTally>;
   readonly schedules: ReadonlyMap<string, ScheduleFacts>;
-  /** Schedules that started twice for the same time, by id. */
+  /** Schedules that started twice for the same time since this process started, by id. */
   readonly doubleStarts: ReadonlyMap<string, DoubleStart>;
   readonly beyondCap: number;
   /** Last deliveries by queue, complete from `from` on (ms since the Unix epoch). */

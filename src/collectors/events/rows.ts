@@ -10,7 +10,7 @@ import {
 import { eventIdentity, isEnding, type KeptEvent } from './kept-event.ts';
 import { type Checkpoint, createQueueDeliveries, endsKeptFrom, type Memory, type OpenMessage, type Suspect } from './memory.ts';
 import type { Schedule } from './schedule-options.ts';
-import { createSchedules, STARTS_ROW } from './schedules.ts';
+import { createSchedules } from './schedules.ts';
 import { createDestinationTally, createLogTally, type LogTally } from './tally.ts';
 import { type OpenTrace, TraceCollector, type TraceOptions } from './traces.ts';
 
@@ -119,7 +119,6 @@ export function restoreMemory(
     schedules: createSchedules({
       configured: schedules,
       stored: scheduleRows,
-      storedStarts: rows.get(STARTS_ROW),
       routes,
       touch: key => touched.add(key),
     }),
@@ -150,7 +149,6 @@ function rowOf(memory: Memory, key: string): string | null {
   const [, kind = '', name = ''] = /^(\w+)\/?(.*)$/s.exec(key) ?? [];
   if (kind === 'checkpoint') return memory.checkpoint ? writeCheckpoint(memory.checkpoint) : null;
   if (kind === 'schedule') return memory.schedules.row(name);
-  if (kind === STARTS_ROW) return memory.schedules.startsRow();
   if (kind === 'log') return JSON.stringify(memory.log);
   if (kind === 'destination') {
     const stored = memory.destinations.stored(name.slice(name.indexOf('/') + 1));

@@ -19,7 +19,6 @@ export type Schedules = ReturnType<typeof createSchedules>;
 const MAX_AT_ONCE = 1000;
 
 const ROW = 'schedule/';
-export const STARTS_ROW = 'starts';
 
 const RELEVANT: ReadonlySet<string> = new Set(['created', 'delivered', 'failed']);
 
@@ -56,14 +55,12 @@ function createFinder(
 interface SchedulesOptions {
   readonly configured: readonly Schedule[];
   readonly stored: ReadonlyMap<string, string>;
-  /** Stored row of the repeated starts. */
-  readonly storedStarts: string | undefined;
   readonly routes: Routes;
   readonly touch: (key: string) => void;
 }
 
-export function createSchedules({ configured, stored, storedStarts, routes, touch }: SchedulesOptions) {
-  const starts = createDoubleStarts(storedStarts);
+export function createSchedules({ configured, stored, routes, touch }: SchedulesOptions) {
+  const starts = createDoubleStarts();
   const all = configured.map(schedule => open(schedule, stored.get(schedule.name)));
   const find = createFinder(all, routes);
   const byName = new Map(all.map(one => [one.schedule.name, one]));
@@ -108,14 +105,9 @@ export function createSchedules({ configured, stored, storedStarts, routes, touc
     follow(event: KeptEvent, createdAt: number | undefined): void {
       for (const id of event.schedules ?? []) {
         const one = byId.get(id);
-        if (!one) {
-          // Otherwise, the schedule is no longer configured.
-          if (id.includes(' ')) {
-            starts.add(id, event.time);
-            touch(STARTS_ROW);
-          }
-          continue;
-        }
+        // Otherwise, the schedule is no longer configured.
+        if (!one && id.includes(' ')) starts.add(id, event.time);
+        if (!one) continue;
         const allowance: Allowance = { left: MAX_AT_ONCE };
         change(one, one.timetable.expectFor(event.time, allowance), addEvent(one, event, createdAt));
       }
@@ -141,7 +133,6 @@ export function createSchedules({ configured, stored, storedStarts, routes, touc
         ]),
       ),
     doubleStarts: starts.facts,
-    startsRow: starts.row,
     row(name: string): string | null {
       const one = byName.get(name);
       return one ? JSON.stringify({ id: one.id, ...one.state }) : null;

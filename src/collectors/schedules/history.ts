@@ -106,11 +106,11 @@ export function followRow(
   return pending === undefined ? evaluated : { ...evaluated, dueAt: pending };
 }
 
-/** Adds the repeated starts that the event log shows. */
+/** Adds the repeated starts that the event log shows since the last read, or since this process started. */
 export function withDoubles(history: ScheduleHistory, { count, at }: DoubleStart): ScheduleHistory {
   const { doubles = 0, unexpected, unexpectedAt = 0 } = history;
-  const added = Math.max(0, count - doubles);
   if (count === doubles) return history;
+  const added = Math.max(0, count - doubles);
   return { ...history, doubles: count, unexpected: unexpected + added, unexpectedAt: Math.max(unexpectedAt, at) };
 }
 

@@ -108,7 +108,7 @@ const families = {
   }),
   unexpected: counter({
     name: 'delivery_schedule_unexpected_starts_total',
-    help: 'Unexpected starts of the schedule: during a pause, too early, or a second start within 30 s. Second starts come from the event log. The list shows at most one other start between two reads.',
+    help: 'Unexpected starts of the schedule: during a pause, too early, or a second start within 30 s. Second starts come from the event log, except around a restart of the agent. The list shows at most one other start between two reads.',
     labels: ['schedule'],
     pick: ({ listed }) => each(listed, ({ history }) => history.unexpected),
   }),
@@ -193,11 +193,10 @@ function createScheduleList(
 
   async function fold({ histories: before, facts }: Memory, { rows, isComplete, at }: ReadList): Promise<Memory> {
     const listed: ListedSchedule[] = [];
-    const doubles = doubleStarts?.();
     for (const each of choose(rows, before)) {
       const id = each.row.scheduleId;
       const history = followRow(before.get(id), each.row, at, crons(each.row));
-      const double = doubles?.get(id);
+      const double = doubleStarts?.()?.get(id);
       listed.push({ ...each, history: double ? withDoubles(history, double) : history });
       await turns.pass();
     }
@@ -224,7 +223,11 @@ function createScheduleList(
     ...scheduleList,
     rounds: scheduleList.rounds({ enabled: 'auto', every, maxSeries }),
     restore(rows) {
-      const all = [...rows].flatMap(([key, row]) => (key.startsWith(ROW) ? (JSON.parse(row) as ScheduleHistory) : []));
+      const all = [...rows].flatMap(([key, row]) => {
+        if (!key.startsWith(ROW)) return [];
+        // The event log counts repeated starts anew.
+        return { ...(JSON.parse(row) as ScheduleHistory), doubles: 0 };
+      });
       const histories = new Map(all.map(history => [history.id, history]));
       const current = all.filter(({ goneSince }) => goneSince === undefined);
       const listed = choose(

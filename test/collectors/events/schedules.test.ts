@@ -355,17 +355,4 @@ describe('starts of any schedule', () => {
     expect(doubles()).toEqual({ count: 1, at: scene.at('12:36:01.500') });
     expect(scene.agent.shown().doubleStarts.size).toBe(1);
   });
-
-  it('repeated starts are counted exactly over restarts, even between two starts', async () => {
-    const scene = await createScene();
-    for (let minute = 10; minute < 20; minute += 1) {
-      scene.add(`first${minute}`, { created: `12:${minute}:00.000` }, URL_A);
-      scene.add(`again${minute}`, { created: `12:${minute}:20.000` }, URL_A);
-    }
-    while (scene.service.clock.now < scene.at('12:25:00')) {
-      await scene.agent.run(1, 7 * SECOND);
-      scene.reconfigure(HALF_HOURLY);
-    }
-    expect(scene.agent.shown().doubleStarts.get('scd_9')?.count).toBe(10);
-  });
 });
