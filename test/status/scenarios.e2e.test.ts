@@ -135,7 +135,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
     minutes: 15,
     problems: {
       // The limit changes in minute 10.
-      'info limit_changed': [11, /^The parallelism of llm was changed from 4 to 40 at 10:10 UTC\.$/],
+      'info limit_changed': [11, /^The parallelism of llm was changed from 4 to 40 by 10:10 UTC\.$/],
     },
   },
   outage: {

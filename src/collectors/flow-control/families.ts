@@ -17,8 +17,6 @@ export interface TrackedKey extends FlowControlEntry {
   readonly drainsIn?: number | undefined;
   /** Samples of the waitlist since its maximum; empty for a paused or idle key. */
   readonly samples?: readonly WaitlistSample[];
-  /** Time of the last read (ms since the Unix epoch). */
-  readonly readAt?: number | undefined;
 }
 
 export interface FlowControlFacts extends KeyFacts {

@@ -88,7 +88,7 @@ function track(
   const { waitlistSize } = entry;
   const isSample = !isStopped && waitlistSize !== undefined;
   const samples = isSample ? addSample(before?.samples ?? [], { at, waitlistSize }) : [];
-  return { ...entry, state, since, samples, drainsIn: timeToDrain(samples), readAt: at };
+  return { ...entry, state, since, samples, drainsIn: timeToDrain(samples) };
 }
 
 export function createFlowControl(

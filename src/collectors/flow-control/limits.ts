@@ -8,8 +8,6 @@ export interface LimitChange {
   readonly to: number;
   /** Time of the first read with the new value (ms since the Unix epoch). */
   readonly at: number;
-  /** Time of the previous read; undefined if an earlier process read it, or the key was not listed then. */
-  readonly after?: number | undefined;
 }
 
 /** A limit as last reported, and the number of changes seen so far. */
@@ -36,24 +34,22 @@ export function restoreLimits(rows: ReadonlyMap<string, string>): TrackedLimits 
 }
 
 /** Compares the limits of a key with its last reported ones. A limit that is not reported is unchanged. Returns `before` if all are. */
-function compare(before: KeyLimits | undefined, entry: FlowControlEntry, time: Pick<LimitChange, 'at' | 'after'>) {
+function compare(before: KeyLimits | undefined, entry: FlowControlEntry, at: number) {
   const { parallelismLimit: parallelism, rateLimit: rate, ratePeriodSeconds: period } = entry;
   const reported = { parallelism, rate, period };
   let after = before;
   for (const limit of KEY_LIMITS) {
     const [known, value] = [before?.[limit], reported[limit]];
     if (value === undefined || value === known?.value) continue;
-    const last = known && { from: known.value, to: value, ...time };
+    const last = known && { from: known.value, to: value, at };
     after = { ...after, [limit]: { value, changes: known ? known.changes + 1 : 0, last } };
   }
   return after;
 }
 
-type ReadKeys = ReadonlyMap<string, { readonly readAt?: number | undefined }>;
-
 /** Adds reads of keys that were made at `at`. `keys`: keys from the previous reads. */
 export function followLimits(
-  { limits: before, keys }: { readonly limits: TrackedLimits; readonly keys: ReadKeys },
+  { limits: before, keys }: { readonly limits: TrackedLimits; readonly keys: ReadonlyMap<string, unknown> },
   read: readonly FlowControlEntry[],
   at: number,
 ): { readonly limits: TrackedLimits; readonly changes: readonly Change[] } {
@@ -62,7 +58,7 @@ export function followLimits(
   for (const entry of read) {
     const { key } = entry;
     const known = before.get(key);
-    const compared = compare(known, entry, { at, after: keys.get(key)?.readAt });
+    const compared = compare(known, entry, at);
     if (compared === undefined || compared === known) continue;
     limits.set(key, compared);
     changes.push({ key: rowKey(key), value: JSON.stringify([key, compared]) });

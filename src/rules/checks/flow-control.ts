@@ -80,8 +80,6 @@ const MAX_GAP = 5 * MINUTE;
 /** Time for which a changed limit is reported (ms), and maximum number of reported keys, the latest changes first. */
 const CHANGE_SHOWN_FOR = 24 * HOUR;
 const MAX_CHANGED = 100;
-/** Maximum time between two reads of a key if a change is reported with its time (ms). After an outage, it may be older. */
-const SOON = 2 * MINUTE;
 
 /** Returns the last changes of a key's limits, the latest first. */
 export const lastChanges = (limits: KeyLimits | undefined) =>
@@ -96,9 +94,9 @@ function changedLimits({ shown: { flow_control: read }, now }: CheckInput): Find
     const changes = lastChanges(limits).filter(({ at }) => now - at < CHANGE_SHOWN_FOR);
     const [latest] = changes;
     if (!latest) return [];
-    const texts = changes.map(({ limit, from, to, at, after = 0 }) => {
+    const texts = changes.map(({ limit, from, to, at }) => {
       const [what, valueText] = limit === 'period' ? ['rate period', durationText] : [limit, count];
-      const when = `${at - after <= SOON ? 'at' : 'by'} ${clockTime(at, now).replace(/:\d\d UTC$/, ' UTC')}`;
+      const when = `by ${clockTime(at, now).replace(/:\d\d UTC$/, ' UTC')}`;
       const isPinned = pins.get(key)?.includes(limit === 'parallelism' ? limit : 'rate');
       return `The ${what} of ${key} was changed from ${valueText(from)} to ${valueText(to)} ${when}${isPinned ? ' (pinned)' : ''}.`;
     });

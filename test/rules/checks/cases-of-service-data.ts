@@ -163,11 +163,11 @@ export const SERVICE_DATA: readonly Case[] = [
     {
       change({ limits, keys }) {
         keys.push({ ...(keys[0] as CalmAccount['keys'][number]), key: 'fal', pinned: ['parallelism'] });
-        const read = { from: 40, to: 200, at: ago(57), after: ago(58) };
+        const read = { from: 40, to: 200, at: ago(57) };
         limits.set('fal', {
           parallelism: { value: 200, changes: 3, last: read },
-          rate: { value: 5, changes: 1, last: { from: 5000, to: 5, at: ago(3000), after: ago(3001) } },
-          period: { value: 60, changes: 1, last: { from: 1, to: 60, at: ago(59), after: ago(90) } },
+          rate: { value: 5, changes: 1, last: { from: 5000, to: 5, at: ago(3000) } },
+          period: { value: 60, changes: 1, last: { from: 1, to: 60, at: ago(59) } },
         });
         limits.set('gone', { rate: { value: 5, changes: 1, last: { from: 10, to: 5, at: ago(1439) } } });
         limits.set('unchanged', { rate: { value: 5, changes: 0 } });
@@ -175,7 +175,7 @@ export const SERVICE_DATA: readonly Case[] = [
       },
     },
     [
-      'info limit_changed (fal) 57 min: The parallelism of fal was changed from 40 to 200 at 11:03 UTC (pinned). The rate period of fal was changed from 1 s to 1 min by 11:01 UTC.',
+      'info limit_changed (fal) 57 min: The parallelism of fal was changed from 40 to 200 by 11:03 UTC (pinned). The rate period of fal was changed from 1 s to 1 min by 11:01 UTC.',
       'info limit_changed (gone) 1439 min: The rate of gone was changed from 10 to 5 by 2026-03-13 12:01 UTC.',
     ],
   ],
