@@ -4,8 +4,7 @@ import type { FailedFilter } from '../../model/status.ts';
 import { type DlqQuery, FilterContradiction } from '../../upstream/api.ts';
 import { OTHER } from '../cap.ts';
 import { type Aggregate, addTo, addUnreadable, type Breakdown, createAggregate, MAX_VALUES } from './aggregate.ts';
-import type { EnteredLog } from './entered-log.ts';
-import { type EnteredHosts, hostOfDestination } from './hosts.ts';
+import { type EnteredHosts, type EnteredLog, hostOfDestination } from './entered.ts';
 import type { Roster } from './roster.ts';
 
 export const LEFT_REASONS = ['expired', 'removed', 'unknown'] as const;

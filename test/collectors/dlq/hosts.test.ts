@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { OTHER } from '../../../src/collectors/cap.ts';
-import { hostOfDestination } from '../../../src/collectors/dlq/hosts.ts';
+import { hostOfDestination } from '../../../src/collectors/dlq/entered.ts';
 import { runs } from '../../support/runs.ts';
 import { createScene, DAY } from './entered-scene.ts';
 
