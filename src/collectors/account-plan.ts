@@ -5,7 +5,7 @@ import { ACCOUNT_LIMITS, type AccountLimits, type AccountRecord, type RecordedAc
 import type { AccountUsage } from '../model/service.ts';
 import type { Visible } from '../scheduler/board.ts';
 import type { AccountOptions } from '../upstream/options.ts';
-import { type Collector, type CollectorKind, ImplausibleResponse, type Rounds } from './collector.ts';
+import type { Collector, CollectorKind, Rounds } from './collector.ts';
 import { familiesOf } from './fact-family.ts';
 
 /** The record that the management API returned. */
@@ -27,18 +27,6 @@ export interface PlanFacts {
   /** Numbers of the last read; undefined before the first one of this process. */
   readonly usage?: (Pick<AccountUsage, 'requestsToday' | 'dlqMessages'> & { readonly at: number }) | undefined;
 }
-
-const word = z.string().min(1).max(64).optional();
-const amount = z.number().nonnegative();
-
-const Recorded = z.object({
-  resetAt: z.int(),
-  token: z.string().max(64),
-  plan: word,
-  state: word,
-  limits: z.partialRecord(z.enum(ACCOUNT_LIMITS), amount),
-  dlqRetentionSeconds: amount.optional(),
-});
 
 const { gauge } = familiesOf<PlanFacts>();
 
@@ -143,11 +131,11 @@ export function createAccountPlan({
           more: undefined,
         };
       }
-      const { data: read, success } = Recorded.optional().safeParse(await recorded());
-      if (!success) throw new ImplausibleResponse('the account record of the last token reset is invalid');
+      // Written by `rotate-token`.
+      const read = (await recorded()) as RecordedAccount | undefined;
       return {
         fold(memory) {
-          const isNewer = read !== undefined && read.resetAt > (memory.reset?.resetAt ?? Number.NEGATIVE_INFINITY);
+          const isNewer = (read?.resetAt ?? 0) > (memory.reset?.resetAt ?? 0);
           const current = factsOf(isNewer ? { ...memory, reset: read } : memory);
           const isSame = !isNewer && identityOf(current.limits) === identityOf(memory.limits);
           const facts = isSame ? memory : current;

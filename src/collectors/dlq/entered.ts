@@ -54,12 +54,11 @@ export function createEnteredHosts(max: number, rows: ReadonlyMap<string, string
 
 /** Maximum number of new entries that a running walk keeps for the log. Further entries count as omitted. */
 const MAX_FOUND = 10_000;
-const MAX_TEXT = 200;
 
 /** Log lines of entries counted as new. */
 export type EnteredLog = ReturnType<typeof createEnteredLog>;
 
-const textOf = (text: string | undefined) => (text === undefined ? undefined : boundText(text, MAX_TEXT));
+const textOf = (text: string | undefined) => (text === undefined ? undefined : boundText(text, MAX_LENGTH));
 
 /** Returns the log line of an entry: ids and routing, but no path, query or body, which may contain secrets. */
 function lineOf(entry: DlqEntry): LogLine {
