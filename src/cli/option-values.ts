@@ -91,5 +91,7 @@ export function timeOption(text: string): number {
   const ago = parseDuration(text);
   const at = ago === undefined ? parseInstant(text) : systemClock.now() - ago;
   if (at !== undefined) return at;
-  throw new InvalidArgumentError('It must be a time such as 2026-11-22T06:00:00Z, or a duration before now such as 6h.');
+  throw new InvalidArgumentError(
+    'It must be a time such as 2026-11-22T06:00:00Z, or a duration before now such as 6h.',
+  );
 }

@@ -55,9 +55,11 @@ async function candidatesOf(account: One, capacity: Capacity, turns: Yielder) {
   return { tracked, candidates: [...found.stuck, ...found.others] };
 }
 
-function brakesOf(
-  { account: { account, brake, journal, wouldOpen }, numbers: { candidates, budget }, tracked }: Shown,
-): Brakes {
+function brakesOf({
+  account: { account, brake, journal, wouldOpen },
+  numbers: { candidates, budget },
+  tracked,
+}: Shown): Brakes {
   const { pause: paused } = brake;
   const { state } = journal;
   return {

@@ -52,7 +52,15 @@ function makeRow(viewed: Viewed, now: number): OverviewRow {
 function bugRow({ account: { name }, settings: { labels } }: Viewed, now: number): OverviewRow {
   const text = 'This account can’t be shown because of a bug in delivery-watch. The agent’s log has the details.';
   const since = isoTime(now);
-  const problem: Problem = { account: name, kind: 'not_shown', severity: 'warning', subject: null, since, text, runbook: null };
+  const problem: Problem = {
+    account: name,
+    kind: 'not_shown',
+    severity: 'warning',
+    subject: null,
+    since,
+    text,
+    runbook: null,
+  };
   return {
     up: false,
     problems: [problem],

@@ -96,7 +96,10 @@ describe('list', () => {
     ['list dlq --state FAILED', '--state is a filter of events'],
     ['list dlq --url a.example/x', '--url must be a complete URL such as https://app.example.com/api/onboarding'],
     ['list dlq --since yesterday', 'is invalid. It must be a time such as 2026-11-22T06:00:00Z, or a duration'],
-    ['list dlq --limit x', "error: option '--limit <n>' argument 'x' is invalid. It must be a number from 1 to 1000000.\n"],
+    [
+      'list dlq --limit x',
+      "error: option '--limit <n>' argument 'x' is invalid. It must be a number from 1 to 1000000.\n",
+    ],
     ['report --format html', 'is invalid. Allowed choices are text, markdown, json.\n'],
     ['list', 'error: name a command: dlq, events, keys, schedules, queues, runs\n\nUsage: '],
     ['list dlq --account other', 'has no account other'],

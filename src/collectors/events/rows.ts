@@ -8,7 +8,14 @@ import {
   type StoredTally,
 } from './destinations.ts';
 import { eventIdentity, isEnding, type KeptEvent } from './kept-event.ts';
-import { type Checkpoint, createQueueDeliveries, endsKeptFrom, type Memory, type OpenMessage, type Suspect } from './memory.ts';
+import {
+  type Checkpoint,
+  createQueueDeliveries,
+  endsKeptFrom,
+  type Memory,
+  type OpenMessage,
+  type Suspect,
+} from './memory.ts';
 import type { Schedule } from './schedule-options.ts';
 import { createSchedules } from './schedules.ts';
 import { createDestinationTally, createLogTally, type LogTally } from './tally.ts';

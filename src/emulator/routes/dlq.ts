@@ -81,7 +81,10 @@ export const deleteEntries =
 
 export const retryEntries: Handler = (state, request, response) => {
   const { rows, cursor = '' } = deadLettersOf(state, request, 'messages');
-  const responses = rows.map(row => ({ messageId: state.republish([row.value, row]), url: row.value.message.fields.url }));
+  const responses = rows.map(row => ({
+    messageId: state.republish([row.value, row]),
+    url: row.value.message.fields.url,
+  }));
   response.status(201).json({ cursor, responses });
 };
 

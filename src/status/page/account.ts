@@ -6,14 +6,7 @@ import { flowControlSection, queuesSection } from './flow-control.ts';
 import { plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
-import {
-  alertLists,
-  databaseNote,
-  named,
-  problemList,
-  STATE_WORDS,
-  verdict,
-} from './problems.ts';
+import { alertLists, databaseNote, named, problemList, STATE_WORDS, verdict } from './problems.ts';
 import { callsSection, rounds, schedules, workflowRuns } from './rounds.ts';
 
 const PLACES = {

@@ -73,8 +73,7 @@ function listPage<T extends DlqLookup | EventLookup>(
         ...describeQuality(found.proven, found.rejected, found.incomplete),
       ];
   const rows =
-    !isFailed &&
-    (found.rows.length > 0 ? rowsOf(found) : !found.hasMore && html`<p class="panel">${none}</p>`);
+    !isFailed && (found.rows.length > 0 ? rowsOf(found) : !found.hasMore && html`<p class="panel">${none}</p>`);
   const body = html`${verdict(isFailed ? 'warning' : 'unknown', heading, words)}
 ${isFailed && failureNote(found)}${notes.map(note => html`<p class="note">${capital(note)}.</p>\n`)}${rows}`;
   return page(title, context, [accountBack(view.account, context)], body);

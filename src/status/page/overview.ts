@@ -84,8 +84,7 @@ ${per === 100 ? '' : html`<input type="hidden" name="per" value="${per}">`}<butt
 `;
 }
 
-const headCell = (word: string, look = '') =>
-  html`<th role="columnheader" scope="col" class="${look}">${word}</th>`;
+const headCell = (word: string, look = '') => html`<th role="columnheader" scope="col" class="${look}">${word}</th>`;
 
 const TABLE_HEAD = html`<thead role="rowgroup"><tr role="row">${[
   headCell('State'),

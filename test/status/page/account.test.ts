@@ -125,7 +125,9 @@ describe('account page', () => {
       'rounds',
     );
     expect(read(text)).toContain(`Dead letters: the whole queue dlq full ${words}`);
-    expect(read(text)).toContain('network : connect ECONNREFUSED 3 in a row Check the network path: route, firewall, proxy');
+    expect(read(text)).toContain(
+      'network : connect ECONNREFUSED 3 in a row Check the network path: route, firewall, proxy',
+    );
   });
 
   it('external names are escaped', () => {

@@ -76,39 +76,36 @@ describe.skipIf(!hasChromium)('in a browser', () => {
 
   it('pages with hostile names run no injected scripts, request nothing from other origins and stay intact', async () => {
     const [first] = account.flowControl.rows;
-    const { server } = await serve(
-      USERS,
-      {
-        externalUrl: 'https://dw.example.com',
-        overview: async () => ({
-          ...overview(MORE.map(text => row(text, { labels: { [text]: text }, worst: TROUBLED.problems[0] ?? null }))),
-          problems: MORE.map(text => ({
-            account: text,
-            kind: 'dlq_growing' as const,
-            severity: 'warning' as const,
-            subject: text,
-            since: null,
-            text,
-            runbook: text,
-          })),
-          alerts: MORE.map(alertOf),
-        }),
-        account: () => ({
-          ...hostile,
-          account: 'a',
-          alerts: MORE.map(alertOf),
-          labels: Object.fromEntries(MORE.map(text => [text, text])),
-          flowControl: {
-            ...account.flowControl,
-            rows: first ? MORE.map(key => ({ ...first, key, waiting: 1e308, saturation: -1 })) : [],
-          },
-        }),
-        history: async () => history(MORE),
-        autoCancel: async () => hostileAutoCancel,
-        lookups: hostileLookups,
-        reloadErrors: () => MORE.map(message => ({ file: message, message })),
-      },
-    );
+    const { server } = await serve(USERS, {
+      externalUrl: 'https://dw.example.com',
+      overview: async () => ({
+        ...overview(MORE.map(text => row(text, { labels: { [text]: text }, worst: TROUBLED.problems[0] ?? null }))),
+        problems: MORE.map(text => ({
+          account: text,
+          kind: 'dlq_growing' as const,
+          severity: 'warning' as const,
+          subject: text,
+          since: null,
+          text,
+          runbook: text,
+        })),
+        alerts: MORE.map(alertOf),
+      }),
+      account: () => ({
+        ...hostile,
+        account: 'a',
+        alerts: MORE.map(alertOf),
+        labels: Object.fromEntries(MORE.map(text => [text, text])),
+        flowControl: {
+          ...account.flowControl,
+          rows: first ? MORE.map(key => ({ ...first, key, waiting: 1e308, saturation: -1 })) : [],
+        },
+      }),
+      history: async () => history(MORE),
+      autoCancel: async () => hostileAutoCancel,
+      lookups: hostileLookups,
+      reloadErrors: () => MORE.map(message => ({ file: message, message })),
+    });
     for (const path of [
       '/',
       '/accounts/a',

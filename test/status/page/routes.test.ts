@@ -109,11 +109,7 @@ describe('page routes', () => {
     await get('/?q=a&q=b&state=nothing');
     await get('/?q=pay&state=bad');
     const usual = { q: '', state: 'any', page: 1, per: 100 };
-    expect(asked).toEqual([
-      { ...usual, q: 'pay', state: 'warning', page: 3 },
-      usual,
-      { ...usual, q: 'pay' },
-    ]);
+    expect(asked).toEqual([{ ...usual, q: 'pay', state: 'warning', page: 3 }, usual, { ...usual, q: 'pay' }]);
   });
 
   it('runbook pages show every runbook and no other file', async () => {
