@@ -4,7 +4,7 @@ import { collectors, dataSources } from '../src/collectors/index.ts';
 import { alertingFamilies } from '../src/metrics/alerting.ts';
 import { leaderFamilies } from '../src/metrics/leader.ts';
 import { ownFamilies } from '../src/metrics/own.ts';
-import { BLIND, highestOf, latest, lowestOf, PARTIAL, type QueriedFamily, series } from '../src/rules/promql.ts';
+import { highestOf, series } from '../src/rules/promql.ts';
 import { NAMED, NOT_OTHER, NOT_SENT, patternOf } from './catalogue.ts';
 import { DASHBOARDS } from './dashboard-links.ts';
 import { placeholder } from './placeholder.ts';
@@ -138,37 +138,14 @@ const decidingRoundsOf = (kinds: typeof collectors) =>
 /** Deciding rounds that show whether an account is readable. */
 export const essentialRounds = decidingRoundsOf(collectors.filter(({ isOptional }) => !isOptional));
 
-const ofRounds = (family: QueriedFamily) => series(family, { round: decidingRoundsOf(collectors) });
-const worstRound = (expr: string) => `max without (round) (${expr})`;
-const stale = ofRounds(ownFamilies.dataStale);
-const BLIND_REPLICA = { name: 'replica:delivery_blind:max', labels: ['collector'] } as const;
-
-/** Quality of collected data, for configured alerts: see `BLIND` and `PARTIAL`. */
-const healthRules: readonly ShippedRule[] = [
-  {
-    record: BLIND_REPLICA.name,
-    expr: worstRound(`(${stale} == 0 unless ${series(ownFamilies.dataTimestamp)}) + 0.5\nor ${stale}`),
-  },
-  // A stopped replica counts for five more minutes, which gives its successor time to read data.
-  { record: BLIND.name, expr: lowestOf(latest(series(BLIND_REPLICA)), BLIND.labels) },
-  {
-    record: PARTIAL.name,
-    expr: lowestOf(
-      worstRound(`${ofRounds(ownFamilies.success)} - ${ofRounds(ownFamilies.dataComplete)}`),
-      PARTIAL.labels,
-    ),
-  },
-];
-
 /** All rules with placeholders, as JSON. */
 export const rulesTemplate = JSON.stringify({
   default: { name: 'delivery-watch', rules: [{ record: HELD.name, expr: held }, ...alerts.map(alertingRule)] },
   slo: { name: 'delivery-slo', interval: '1m', rules: sloRules },
-  health: { name: 'delivery-health', rules: healthRules },
 });
 
 /** All rules with default values and without links. */
-export const allGroups = filled(rulesTemplate, {}) as Readonly<Record<'default' | 'slo' | 'health', RuleGroup>>;
+export const allGroups = filled(rulesTemplate, {}) as Readonly<Record<'default' | 'slo', RuleGroup>>;
 
 /**
  * Alerts of the default set for systems that cannot store the record. They take the last states from the samples of a day, after

@@ -7,8 +7,7 @@ import type { Config } from '../config/schema.ts';
 import { formatDuration } from '../kit/duration.ts';
 import type { RuleFinding } from '../model/finding.ts';
 import type { DlqEntry } from '../model/message.ts';
-import { alertFamilies, collectorsOf } from '../rules/families.ts';
-import type { AlertCondition } from '../rules/options.ts';
+import { alertFamilies } from '../rules/families.ts';
 import { prometheusRules } from '../rules/promql.ts';
 import { toDlqEntry } from '../upstream/wire.ts';
 
@@ -108,11 +107,7 @@ export function testRules(ruleCase: RuleCase, config: Config | undefined): RuleC
 }
 
 /** Converts configured alerts to rules for Prometheus 2.42 and newer. */
-export function configuredAlerts({ alerts: { rules, evaluateEvery } }: Pick<Config, 'alerts'>) {
-  const metrics = {
-    family: (metric: string) => alertFamilies.get(metric)?.family ?? { name: metric, labels: [] },
-    // Staleness conditions must be evaluated even while the data is stale.
-    collectorsOf: (when: AlertCondition) => (when.kind === 'stale' ? [] : collectorsOf(when)),
-  };
-  return { interval: formatDuration(evaluateEvery), rules: prometheusRules(rules, metrics) };
-}
+export const configuredAlerts = ({ alerts: { rules, evaluateEvery } }: Pick<Config, 'alerts'>) => ({
+  interval: formatDuration(evaluateEvery),
+  rules: prometheusRules(rules, metric => alertFamilies.get(metric)?.family ?? { name: metric, labels: [] }),
+});

@@ -57,8 +57,8 @@ function setsOption(text: string): readonly RuleSet[] {
   );
 }
 
-/** Returns the group of configured alerts with the recording rules that they need. */
-function configuredGroup(shipped: readonly RuleGroup[], health: RuleGroup, config: Config): readonly RuleGroup[] {
+/** Returns the group of configured alerts. */
+function configuredGroup(shipped: readonly RuleGroup[], config: Config): readonly RuleGroup[] {
   const { interval, rules } = configuredAlerts(config);
   if (rules.length === 0) return [];
   const names = new Set(shipped.flatMap(group => group.rules.map(({ alert }) => alert)));
@@ -66,7 +66,7 @@ function configuredGroup(shipped: readonly RuleGroup[], health: RuleGroup, confi
     if (!names.has(alert)) continue;
     process.stderr.write(`warning: the alert ${alert} has the name of a shipped alert: each keeps the other firing\n`);
   }
-  return [{ name: 'delivery-configured', interval, rules: [...health.rules, ...rules] }];
+  return [{ name: 'delivery-configured', interval, rules }];
 }
 
 /** Returns the settings of the shipped rules that the configuration contains. */
@@ -90,9 +90,9 @@ function printCommand(): Command {
     .action(async ({ config: file, set: sets, ...places }: PrintOptions) => {
       const loaded = loadOptional(file);
       if (loaded) await warnOfBlindAlerts(loaded.config, sets);
-      const { health, ...rules } = shippedRules({ ...(loaded && settingsOf(loaded.config)), ...places });
+      const rules = shippedRules({ ...(loaded && settingsOf(loaded.config)), ...places });
       const shipped = sets.map(set => rules[set]);
-      const configured = loaded ? configuredGroup(shipped, health, loaded.config) : [];
+      const configured = loaded ? configuredGroup(shipped, loaded.config) : [];
       process.stdout.write(writeYaml({ groups: [...shipped, ...configured] }));
     });
 }

@@ -94,9 +94,9 @@ export interface RuleGroup {
   readonly rules: readonly ShippedRule[];
 }
 
-/** Returns the shipped rules for Prometheus 2.42 and newer, by set. `health`: recording rules that configured alerts read. */
+/** Returns the shipped rules for Prometheus 2.42 and newer, by set. */
 export const shippedRules = (settings: Settings) =>
-  filled(readTemplate('rules.json'), settings) as Readonly<Record<RuleSet | 'health', RuleGroup>>;
+  filled(readTemplate('rules.json'), settings) as Readonly<Record<RuleSet, RuleGroup>>;
 
 interface Panel {
   readonly panels?: readonly Panel[];

@@ -1,5 +1,5 @@
 import { formatDuration } from '../kit/duration.ts';
-import { type AlertCondition, type AlertRule, isCertain, type Selector, selectorOf } from './options.ts';
+import { type AlertCondition, type AlertRule, type Selector, selectorOf } from './options.ts';
 
 /** A metric family. `labels` does not include `account`. */
 export interface QueriedFamily<L extends string = string> {
@@ -44,135 +44,57 @@ export function series<L extends string>(
   return `${name}${suffix}${texts.length === 0 ? '' : `{${texts.join(', ')}}`}`;
 }
 
-/** Returns a gauge's latest value, even if some scrapes have failed: otherwise, each gap would restart the `for` duration. */
-export const latest = (selector: string, offset = '') => `last_over_time(${selector}[5m]${offset})`;
+const by = (labels: readonly string[]) => `by (${[...ACCOUNT, ...labels].join(', ')})`;
 
-const by = (labels: readonly string[], among: readonly string[] = ACCOUNT) =>
-  `by (${[...among, ...labels].join(', ')})`;
-
-/** Joins vectors by account. `labels`: further labels to join by. */
-export const onAccount = (labels: readonly string[] = []) => `on (${[...ACCOUNT, ...labels].join(', ')})`;
+/** Joins vectors by account. */
+export const onAccount = () => `on (${ACCOUNT.join(', ')})`;
 
 /** Returns the maximum over replicas: a sum would count everything twice. `labels`: further labels to keep. */
 export const highestOf = (expr: string, labels: readonly string[] = []) => `max ${by(labels)} (${expr})`;
 
 export const lowestOf = (expr: string, labels: readonly string[] = []) => `min ${by(labels)} (${expr})`;
 
-export type VectorOf = (selector: string) => string;
-
-/** Returns the maximum of a family over replicas, so that replicas with less data do not lower it. */
-export const highest = <L extends string>(family: QueriedFamily<L>, of: VectorOf = latest, where: Matchers<L> = {}) =>
-  highestOf(of(series(family, where)), family.labels);
-
-/** Returns the minimum of a family over replicas: the oldest time, or 1 only if all replicas report 1. */
-export const lowest = <L extends string>(family: QueriedFamily<L>, of: VectorOf = latest, where: Matchers<L> = {}) =>
-  lowestOf(of(series(family, where)), family.labels);
-
-export interface SumOptions<L extends string> {
-  readonly where?: Matchers<L>;
-  readonly keep?: readonly L[];
-  readonly suffix?: Suffix;
-}
-
-/** Sums the selected series of a family in each replica, and keeps all target labels. */
-export function perReplica<L extends string>(
-  family: QueriedFamily<L>,
-  of: VectorOf,
-  { where = {}, keep = [], suffix = '' }: SumOptions<L> = {},
-): string {
-  const dropped = [...family.labels.filter(label => !keep.includes(label)), ...(suffix === '_bucket' ? ['le'] : [])];
-  const vector = of(series(family, where, suffix));
-  return dropped.length === 0 ? vector : `sum without (${dropped.join(', ')}) (${vector})`;
-}
-
-export const increase = (window: string) => (selector: string) => `increase(${selector}[${window}])`;
-
-/**
- * Recorded quality of a collector's data. Without good data, alerts keep firing. Blind: 0 if a replica has current data, 0.5 if
- * one has read nothing since it started, 1 if data is stale, 2 if no replica can store its data. Partial: 1 if all replicas
- * have unreadable rows, otherwise less.
- */
-export const BLIND = { name: 'account:delivery_blind:min', labels: ['collector'] } as const;
-export const PARTIAL = { name: 'account:delivery_partial:min', labels: ['collector'] } as const;
-
-export interface Metrics {
-  family(metric: string): QueriedFamily;
-  collectorsOf(condition: AlertCondition): readonly string[];
-}
-
-/** Returns a condition as PromQL with the same value as in the agent. `guardedExpression` handles stale data. */
-function expressionOf(condition: AlertCondition, { family }: Metrics): string {
+/** Returns a condition as PromQL with the same value as in the agent. `family`: returns the family of a metric. */
+function expressionOf(condition: AlertCondition, family: (metric: string) => QueriedFamily): string {
   if (condition.kind === 'ratio') {
     const { part, whole, over, above, atLeast } = condition;
-    const risen = ({ metric, labels }: Selector) =>
-      perReplica(family(metric), increase(formatDuration(over)), { where: labels });
+    const risen = ({ metric, labels: where }: Selector) => {
+      const of = family(metric);
+      const rise = `increase(${series(of, where)}[${formatDuration(over)}])`;
+      return of.labels.length === 0 ? rise : `sum without (${of.labels.join(', ')}) (${rise})`;
+    };
     return highestOf(`${risen(part)} / ${risen(whole)} > ${above} and ${risen(whole)} >= ${atLeast}`);
   }
-  const { metric, labels } = selectorOf(condition);
+  const { metric, labels: where } = selectorOf(condition);
   const of = family(metric);
-  const asIs = (selector: string) => selector;
+  const selected = series(of, where);
+  const highest = highestOf(selected, of.labels);
+  // The oldest time of all replicas, because one that started without a store has only just seen everything; or 1 if all report 1.
+  const lowest = lowestOf(selected, of.labels);
   switch (condition.kind) {
     case 'above':
-      return `${highest(of, asIs, labels)} > ${condition.value}`;
+      return `${highest} > ${condition.value}`;
     case 'below':
-      return `${highest(of, asIs, labels)} < ${condition.value}`;
-    case 'growth': {
-      const before = highest(of, selector => `${selector} offset ${formatDuration(condition.over)}`, labels);
-      return `${highest(of, asIs, labels)} - ${before} >= ${condition.atLeast}`;
-    }
+      return `${highest} < ${condition.value}`;
+    case 'growth':
+      return `${highest} - ${highestOf(`${selected} offset ${formatDuration(condition.over)}`, of.labels)} >= ${condition.atLeast}`;
     case 'age':
-      // Use the oldest time of all replicas: a replica that started without a store has only just seen everything.
-      return `time() - ${lowest(of, asIs, labels)} > ${condition.above / 1000}`;
+      return `time() - ${lowest} > ${condition.above / 1000}`;
     case 'stale':
-      return `${lowest(of, asIs, labels)} == 1`;
+      return `${lowest} == 1`;
   }
 }
-
-const labelsOf = (condition: AlertCondition, { family }: Metrics): readonly string[] =>
-  condition.kind === 'ratio' ? [] : family(selectorOf(condition).metric).labels;
-
-/**
- * Returns the expression of an alert, guarded against unreadable data. Unreadable data looks like recovery, because gauges vanish
- * and counters are frozen. A firing alert therefore continues with the value -1 until there is data, or until no agent reads
- * that data any more. Other alerts do not start.
- */
-function guardedExpression({ name, when, labels: given }: AlertRule, metrics: Metrics): string {
-  const expr = expressionOf(when, metrics);
-  const collectors = metrics.collectorsOf(when);
-  if (collectors.length === 0) return expr;
-  // Labels of the rule replace account labels of the same name.
-  const among = ACCOUNT.filter(label => !Object.hasOwn(given, label));
-  const firing = `max ${by(labelsOf(when, metrics), among)} (ALERTS{alertname=${quoted(name)}, alertstate="firing"})`;
-  const blind = `${series(BLIND, { collector: collectors })} > 0`;
-  const partial = `${series(PARTIAL, { collector: collectors })} == 1`;
-  const quiet = (isCertain(when) ? [blind] : [blind, partial]).map(state => `\nunless ${onAccount()} ${state}`);
-  return `(${expr})${quiet.join('')}\nor\n-1 * (${firing} and on (${among.join(', ')}) (${blind} or ${partial}))`;
-}
-
-/** Returns annotations that show no number for the value -1 of unreadable data. Data of collectors is never negative. */
-const annotationsOf = ({ when, annotations }: AlertRule, { collectorsOf }: Metrics): AlertRule['annotations'] =>
-  collectorsOf(when).length === 0
-    ? annotations
-    : Object.fromEntries(
-        Object.entries(annotations).map(([name, text]) => [
-          name,
-          text.replace(/\{\{\s*\$value\s*\}\}/g, '{{ if eq $value -1.0 }}(unknown){{ else }}$&{{ end }}'),
-        ]),
-      );
 
 const unlessEmpty = <K extends string>(key: K, value: object) =>
   Object.keys(value).length === 0 ? {} : { [key]: value };
 
-/**
- * Converts alerts to rules for Prometheus 2.42 or newer. Their group must contain the shipped recording rules `BLIND` and
- * `PARTIAL`.
- */
-export const prometheusRules = (rules: readonly AlertRule[], metrics: Metrics) =>
+/** Converts alerts to rules for Prometheus 2.42 or newer. `family`: returns the family of a metric. */
+export const prometheusRules = (rules: readonly AlertRule[], family: (metric: string) => QueriedFamily) =>
   rules.map(rule => ({
     alert: rule.name,
-    expr: guardedExpression(rule, metrics),
+    expr: expressionOf(rule.when, family),
     ...(rule.for === 0 ? {} : { for: formatDuration(rule.for) }),
     ...(rule.keepFiringFor === 0 ? {} : { keep_firing_for: formatDuration(rule.keepFiringFor) }),
     ...unlessEmpty('labels', rule.labels),
-    ...unlessEmpty('annotations', annotationsOf(rule, metrics)),
+    ...unlessEmpty('annotations', rule.annotations),
   }));
