@@ -56,7 +56,7 @@ const DOORS: Readonly<Record<string, readonly string[]>> = {
  * neither other files nor Node.js modules.
  */
 const PURE: ReadonlySet<string> = new Set(
-  ['evaluate', 'stages', 'limits', 'conditions', 'journal-state', 'options', 'pattern', 'plans', 'stuck-when', 'waits']
+  ['evaluate', 'stages', 'limits', 'conditions', 'journal-state', 'options', 'stuck-when', 'waits']
     .map(name => `auto-cancel/${name}.ts`)
     .concat(['evaluate-condition', 'options', 'promql', 'state'].map(name => `rules/${name}.ts`))
     .concat('history/points.ts'),

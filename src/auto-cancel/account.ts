@@ -1,25 +1,139 @@
 import { hashedId } from '../kit/hash.ts';
 import { bareAddress } from '../kit/text.ts';
 import type { Tracer } from '../kit/tracer.ts';
-import type { CallbackSighting, Silence } from '../model/callback.ts';
-import { type AutoCancelNumbers, BREAKERS, FINAL_OUTCOMES, type JournalTarget } from '../model/journal.ts';
+import { OBSERVED_FOR } from '../metrics/thresholds.ts';
+import type { CallbackFacts, CallbackSighting, Silence } from '../model/callback.ts';
+import {
+  type AutoCancelNumbers,
+  BREAKERS,
+  FINAL_OUTCOMES,
+  type JournalEntry,
+  type JournalTarget,
+  type PlanOutcome,
+} from '../model/journal.ts';
 import type { Store } from '../store/store.ts';
 import { isSaneId, type Reader, type Writer } from '../upstream/api.ts';
 import { type Contexts, type ContextsDeps, createContexts, type LastRun } from './context.ts';
 import { createDecider } from './decide.ts';
 import { createDecisionLog, type DecisionLog } from './decision-log.ts';
 import { type EvaluatedCallback, evaluate, modeOf } from './evaluate.ts';
-import { type Explanation, explain } from './explain.ts';
 import { type Journal, openJournal } from './journal.ts';
-import type { JournalState } from './journal-state.ts';
+import { endOf, isPlanned, type JournalState, sumOfPlans } from './journal-state.ts';
 import { actionsLeft, ruleActionsLeft } from './limits.ts';
-import { createEventLookUps } from './look-up.ts';
+import { callbackStateOf, createEventLookUps, rereadEntry } from './look-up.ts';
 import { createNoticeSource } from './notices.ts';
-import { observePlans } from './observe.ts';
 import { type AutoCancelOptions, MODES, rulesFor } from './options.ts';
-import { sumOfPlans } from './plans.ts';
 import { createSettling } from './settle.ts';
-import { staleReason } from './stages.ts';
+import { isAboutNextDelivery, skipReason, staleReason } from './stages.ts';
+import { waitsForApproval } from './waits.ts';
+
+type Result = readonly [outcome: PlanOutcome, reason: string] | undefined;
+
+/** Reads how a callback ended; undefined if the service does not show an end. */
+async function readEnd(target: JournalTarget, reader: Reader, signal: AbortSignal): Promise<Result> {
+  const entry = await rereadEntry(reader, target, signal);
+  if (entry && entry.callbackMessageId !== target.callbackMessageId) return ['unknown', 'another_episode'];
+  const state = callbackStateOf(entry);
+  if (state === 'success') return ['success', 'read_success'];
+  if (state === 'fail') return ['failed', 'read_fail'];
+  return state === 'canceled' || state === 'gone' ? ['unknown', `read_${state}`] : undefined;
+}
+
+/**
+ * Compares open plans with a complete walk and journals their outcomes. The end of a callback counts as seen only if it
+ * is read within `maxGap` after the last walk that found it in progress. `seen`: start of that walk (ms since the Unix epoch),
+ * by action. Rejects with StoreError or the signal's reason.
+ */
+async function observePlans(
+  { at: walkAt, sightings, maxGap }: CallbackFacts,
+  { journal, reader, clock }: Pick<ContextsDeps, 'journal' | 'clock'> & { readonly reader: Reader },
+  { elapsed, stamp }: Contexts['time'],
+  seen: Map<string, number>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { open } = journal.state.plans;
+  if (open.size === 0) return;
+  const now = clock.now();
+  for (const action of seen.keys()) if (!open.has(action)) seen.delete(action);
+  const found = new Map(sightings.map(({ entry, episode }) => [`${entry.dlqId} ${entry.messageId} ${episode}`, entry]));
+  const lines: JournalEntry[] = [];
+
+  for (const [action, { at, rule, target }] of open) {
+    const entry = found.get(`${target.dlqId} ${target.messageId} ${target.episode}`);
+    const lastSeenAt = entry ? walkAt : (seen.get(action) ?? at);
+    let result: Result;
+    if (entry) {
+      // Setting the wall clock forward must not end the observation.
+      const isOver = Math.min(walkAt, elapsed()) - at >= OBSERVED_FOR;
+      if (entry.callbackState === undefined) result = ['unknown', 'no_state'];
+      else if (isOver) result = ['in_progress', 'observed'];
+    } else if (Math.abs(now - lastSeenAt) > maxGap) result = ['unknown', 'end_not_seen'];
+    // A failed look-up is repeated after the next walk.
+    else result = await readEnd(target, reader, signal).catch(() => undefined);
+    signal.throwIfAborted();
+    seen.set(action, lastSeenAt);
+    if (result)
+      lines.push({ at: stamp(), action, step: 'observed', outcome: result[0], reason: result[1], rule, target });
+  }
+  if (lines.length > 0) await journal.append(lines);
+}
+
+type ExplainDeps = Pick<ContextsDeps, 'account' | 'policy' | 'journal' | 'brake' | 'clock'> & {
+  readonly contexts: Contexts;
+  readonly decisions: Pick<DecisionLog, 'last'>;
+};
+
+/** Explanation of why a failure callback is cancelled or skipped. Times in ms since the Unix epoch. */
+export type Explanation = Readonly<ReturnType<typeof explain>>;
+
+export function explain(
+  { entry, firstSeenAt, lastSeenAt, snapshots }: CallbackSighting,
+  evaluated: EvaluatedCallback | undefined,
+  walkAt: number,
+  { account, policy, journal: { state }, contexts, decisions, brake, clock }: ExplainDeps,
+) {
+  const known = evaluated && state.actions.get(evaluated.action);
+  const closed = evaluated && state.closed.get(evaluated.action);
+  const ended = evaluated && endOf(state, evaluated.action);
+  const isStuck = evaluated?.finding.verdict === 'stuck';
+  const wasPlanned = evaluated !== undefined && isPlanned(state, evaluated.action);
+  function skipped(): string | undefined {
+    // Waits and limits do not apply to what is planned or sent.
+    if (!evaluated || ended || known?.isOpen) return ended ?? (known && 'unresolved');
+    if (evaluated.mode === 'plan' && wasPlanned) return 'planned';
+    const reason = skipReason(contexts.callback(evaluated, { walkAt, usesBefore: state.uses.length }));
+    if (reason !== undefined) return reason;
+    // Only an attempt asks for the next delivery.
+    const last = decisions.last(evaluated.action) ?? '';
+    return isAboutNextDelivery(last) ? last : undefined;
+  }
+  return {
+    account,
+    dlqId: entry.dlqId,
+    messageId: entry.messageId,
+    /** Without user, query and fragment. */
+    url: entry.url && bareAddress(entry.url),
+    workflowUrl: entry.workflowUrl && bareAddress(entry.workflowUrl),
+    action: evaluated?.action,
+    firstSeenAt,
+    lastSeenAt,
+    snapshots,
+    /** Undefined if no rule matches. */
+    owner: evaluated && { rule: evaluated.rule.name, mode: evaluated.mode },
+    /** The owner's finding is first. */
+    findings: evaluated ? [evaluated.finding, ...evaluated.shadowed] : [],
+    /** Why a stuck callback is skipped; undefined if it would be cancelled. */
+    held: isStuck ? skipped() : undefined,
+    paused: brake.pause,
+    attempts: (known?.attempts.length ?? 0) + (closed?.attempts ?? 0),
+    outcome: known?.isOpen ? ('open' as const) : (ended ?? (wasPlanned ? ('planned' as const) : undefined)),
+    mayApprove:
+      known !== undefined &&
+      known.approvedBy === undefined &&
+      known.requester?.policy === policy &&
+      waitsForApproval(known, clock.now()),
+  };
+}
 
 /** Returns the id of the action for an episode. All processes compute the same id. */
 const actionOf = ({ account, id, episode }: JournalTarget) => hashedId([account, id, episode], 32);
@@ -134,6 +248,7 @@ export async function createAutoCancel(
   const own = { ...deps, options, journal, contexts, evaluateAsOfNow, lookUps, settling, decisions, lastRun };
   const decider = createDecider(own);
   let decidedAt: number | undefined;
+  const seenPlans = new Map<string, number>();
 
   async function runDue(signal: AbortSignal): Promise<void> {
     const { facts: before } = deps.walk();
@@ -142,7 +257,7 @@ export async function createAutoCancel(
     const { facts } = deps.walk();
     if (facts === undefined || facts.at === decidedAt) return;
     await tracer.span('evaluate auto-cancel rules', { account }, () => decider.decide(facts, signal));
-    await observePlans(facts, own, contexts.time, signal);
+    await observePlans(facts, own, contexts.time, seenPlans, signal);
     // Set this last, so that an interrupted decision is repeated.
     decidedAt = facts.at;
   }
@@ -162,9 +277,8 @@ export async function createAutoCancel(
     },
     /** Reads sent cancels back, and decides once per complete walk. Rejects with StoreError and UpstreamError. */
     async run(signal: AbortSignal): Promise<void> {
-      const stale = staleReason(contexts.account());
-      // Too few walks are normal after startup: do not log that.
-      decisions.stale(stale === 'too_early' ? undefined : stale);
+      // Detect clock steps even if nothing is due.
+      contexts.account();
       if (clock.monotonic() < notBefore) return;
       try {
         // Make sure that the state includes all stored lines.

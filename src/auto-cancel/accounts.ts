@@ -12,12 +12,10 @@ import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import { StoreError } from '../store/errors.ts';
 import { isGuardFailed, type Store } from '../store/store.ts';
 import type { Priority, Reader, Writer } from '../upstream/api.ts';
-import { type AccountAutoCancel, createAutoCancel } from './account.ts';
+import { type AccountAutoCancel, createAutoCancel, type Explanation } from './account.ts';
 import { LEASE_MARGIN } from './attempt.ts';
 import { type Brake, createBrake, pauseAutoCancel, resumeAutoCancel, stopLines } from './brake.ts';
 import { mayExist } from './context.ts';
-import { modeOf } from './evaluate.ts';
-import type { Explanation } from './explain.ts';
 import { newestLines, readJournal } from './journal.ts';
 import { type AutoCancelOptions, accountMayAct } from './options.ts';
 import { createOrders, orderApproval, resultOf } from './orders.ts';
@@ -224,7 +222,6 @@ export class AutoCancelAccounts {
   /** Reads the brake and executes orders for open accounts. Never rejects. */
   readonly follow: Body;
   #config: AutoCancelSettings;
-  #policy: string | undefined;
 
   constructor(config: AutoCancelSettings, deps: AutoCancelAccountsDeps) {
     this.#deps = deps;
@@ -241,7 +238,6 @@ export class AutoCancelAccounts {
 
   /** Executes pending orders, then starts the loop. */
   async start(): Promise<void> {
-    this.#logRules();
     await this.follow(new AbortController().signal);
     const { orders } = this.#deps.intervals;
     await this.#orders.run('orders', { every: orders, firstDelay: orders, body: this.follow });
@@ -272,7 +268,6 @@ export class AutoCancelAccounts {
       },
     };
     this.#open.set(account.name, opened);
-    this.#logRules();
     return opened;
   }
 
@@ -324,7 +319,6 @@ export class AutoCancelAccounts {
       store,
       accounts: () =>
         [...this.#open].map(([name, { own }]) => ({ name, policy: policyOf(this.#config), journal: own.journal })),
-      isConfigured: account => this.#config.accounts.some(({ name }) => name === account),
       clock,
       log,
     });
@@ -337,16 +331,5 @@ export class AutoCancelAccounts {
     return async signal => {
       if (this.#isOn()) for (const part of parts) await part(signal);
     };
-  }
-
-  #logRules(): void {
-    const { clock, log } = this.#deps;
-    const policy = this.#isOn() ? policyOf(this.#config) : undefined;
-    if (policy === this.#policy) return;
-    this.#policy = policy;
-    const { mode, rules } = this.#config.autoCancel;
-    for (const rule of policy === undefined ? [] : rules) {
-      log.info({ rule: rule.name, mode: modeOf(rule, mode, clock.now()), policy }, 'auto-cancel rule is active');
-    }
   }
 }

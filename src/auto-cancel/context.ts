@@ -15,7 +15,6 @@ export interface ContextsDeps extends Pick<Runtime, 'clock' | 'log'> {
   readonly journal: Journal;
   readonly brake: Brake;
   walk(): WalkView;
-  /** Whether the stop file exists or may exist. */
   isStopped(): boolean;
   /** Returns the account's alerts in the state firing or unknown, by name. */
   alertStates(): ReadonlyMap<string, 'firing' | 'unknown'>;

@@ -1,4 +1,4 @@
-import { durationText, durationTexts } from '../kit/duration.ts';
+import { durationTexts } from '../kit/duration.ts';
 import { type CallbackSighting, retriesEndAfter, type Silence } from '../model/callback.ts';
 import { CONDITION_KEYS, evaluateConditions } from '../model/entry-conditions.ts';
 import type { Predicate, RuleFinding, Tristate, Verdict } from '../model/finding.ts';
@@ -28,7 +28,7 @@ function evaluateEvidence({ evidence }: DetectionRule, { callbackState }: DlqEnt
 }
 
 function evaluateStuckWhen(rule: DetectionRule, { sighting, lastEventAt, askedAt }: CallbackEvidence): Predicate[] {
-  const { snapshots, maxGap, pastRetryWindow, idleFor } = rule.stuckWhen;
+  const { snapshots, pastRetryWindow, idleFor } = rule.stuckWhen;
   const { entry, firstSeenAt, lastSeenAt } = sighting;
   // The time since the last walk proves nothing.
   const seenFor = lastSeenAt - firstSeenAt;
@@ -42,15 +42,6 @@ function evaluateStuckWhen(rule: DetectionRule, { sighting, lastEventAt, askedAt
     predicates.push({ name: `stuckWhen.${name}`, holds, found, asked });
   if (snapshots !== undefined) {
     add('snapshots', sighting.snapshots >= snapshots, String(sighting.snapshots), `at least ${snapshots}`);
-  }
-  if (maxGap !== undefined) {
-    // A longer gap starts a new episode.
-    add(
-      'maxGap',
-      true,
-      `no longer gap since ${new Date(firstSeenAt).toISOString()}`,
-      `at most ${durationText(maxGap / 1000)}`,
-    );
   }
   const times = `${pastRetryWindow} times the window of ${retries} retries`;
   const [past, window] = Number.isFinite(longest) ? durationTexts(seenFor / 1000, longest / 1000) : [seen, 'unknown'];

@@ -1,13 +1,53 @@
 import { hashedId } from '../kit/hash.ts';
-import type {
-  Breaker,
-  CancelResponse,
-  FinalOutcome,
-  JournalEntry,
-  JournalTarget,
-  Requester,
+import { recordOf } from '../kit/record.ts';
+import { percent } from '../kit/text.ts';
+import {
+  type Breaker,
+  type CancelResponse,
+  type FinalOutcome,
+  type JournalEntry,
+  type JournalTarget,
+  PLAN_OUTCOMES,
+  type PlanCounts,
+  type Requester,
 } from '../model/journal.ts';
-import { foldPlan, noPlans, type Plans } from './plans.ts';
+
+type PlanLine = Extract<JournalEntry, { step: 'ended' }>;
+
+/** Planned callbacks of journals: lines of plans without an outcome, by action; and counts, by rule. */
+export interface Plans {
+  readonly open: Map<string, PlanLine>;
+  readonly rules: Map<string, PlanCounts>;
+}
+
+export const noPlans = (): Plans => ({ open: new Map(), rules: new Map() });
+
+export const sumOfPlans = (all: readonly PlanCounts[]): PlanCounts =>
+  recordOf(['planned', ...PLAN_OUTCOMES], key => all.reduce((sum, each) => sum + each[key], 0));
+
+export const planCounts = ({ rules }: Plans, rule: string): PlanCounts => rules.get(rule) ?? sumOfPlans([]);
+
+/** Folds a line. Counts each plan and the first outcome of each plan once. */
+export function foldPlan(plans: Plans, entry: JournalEntry): void {
+  const add = (rule: string, key: keyof PlanCounts, before = planCounts(plans, rule)) =>
+    plans.rules.set(rule, { ...before, [key]: before[key] + 1 });
+  if (entry.step === 'observed') {
+    if (plans.open.delete(entry.action)) add(entry.rule, entry.outcome);
+  } else if (entry.step === 'ended' && entry.outcome === 'planned') {
+    if (!plans.open.has(entry.action)) add(entry.rule, 'planned');
+    plans.open.set(entry.action, entry);
+  }
+}
+
+const ENOUGH = 20;
+
+/** Returns the counts with `wrong`: plans that succeeded by themselves, of those with a known outcome (`3 of 40`). */
+export function planSummary({ planned, ...outcomes }: PlanCounts) {
+  const known = outcomes.success + outcomes.failed + outcomes.in_progress;
+  const share = known < ENOUGH ? '' : ` (${percent(outcomes.success / known)})`;
+  const observing = planned - known - outcomes.unknown;
+  return { planned, ...outcomes, observing, wrong: `${outcomes.success} of ${known}${share}` };
+}
 
 /** An intent and its response, if any. Times in ms since the Unix epoch. */
 export interface CancelAttempt {
@@ -41,7 +81,6 @@ export type ActionRef = Pick<Extract<JournalEntry, { step: 'ended' }>, 'action' 
 
 export const refOf = ({ id, rule, mode, target }: Action): ActionRef => ({ action: id, rule, mode, target });
 
-/** Returns the line that ends an action. */
 export function endLine(
   { action, rule, mode, target }: ActionRef,
   outcome: FinalOutcome,
@@ -59,7 +98,6 @@ export interface LimitUse {
   readonly isPlan: boolean;
 }
 
-/** Remaining data of a pruned action. */
 export interface ClosedAction {
   /** `planned` if another attempt is permitted. */
   readonly outcome: FinalOutcome;
@@ -88,7 +126,6 @@ export interface JournalState {
   readonly races: boolean[];
   /** Pause that the journal shows, for audits only. Decisions use the brake: see brake.ts. */
   paused: { readonly at: number; readonly by: string; readonly reason: string } | undefined;
-  /** UUIDs of executed orders. */
   readonly orders: Set<string>;
   readonly plans: Plans;
 }
@@ -205,7 +242,6 @@ export function attemptsThatCount({ attempts }: Action): number {
   return attempts.filter(({ response }) => !response || !isWithoutEffect(response)).length;
 }
 
-/** Whether an action was started by this rule, mode and policy. */
 export function isRequestedBy(
   { requester }: Action,
   { rule, mode }: { readonly rule: { readonly name: string }; readonly mode: Requester['mode'] },

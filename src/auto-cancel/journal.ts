@@ -19,7 +19,7 @@ export interface StoredLines {
   /** Upper bound of the lines' times (ms since the Unix epoch). */
   readonly lastAt: number;
   /** Returns blocks of lines, newest block first; within a block, the oldest line is first. Rejects with StoreError. */
-  blocks(): AsyncIterator<readonly JournalEntry[]>;
+  blocks(): AsyncIterable<readonly JournalEntry[]>;
 }
 
 const PREFIX = 'auto-cancel/journal/';
@@ -108,37 +108,27 @@ export function storedLines(store: Pick<Store, 'scan' | 'sizes'>, account: strin
   };
 }
 
+type Line = JournalEntry & { readonly account: string };
+
 /**
  * Returns at most `most` of the newest lines since a time (ms since the Unix epoch), oldest first. A clock change may hide
  * lines. Rejects with StoreError.
  */
-export async function newestLines(
-  journals: readonly StoredLines[],
-  since: number,
-  most: number,
-): Promise<(JournalEntry & { readonly account: string })[]> {
-  const found: (JournalEntry & { readonly account: string })[] = [];
-  let heads = journals.map(({ account, lastAt, blocks }) => ({
-    account,
-    upTo: lastAt,
-    blocks: blocks(),
-    rest: [] as JournalEntry[],
-  }));
-  while (found.length < most) {
-    heads = heads.filter(({ upTo }) => upTo >= since);
-    const [first] = heads;
-    if (!first) break;
-    const head = heads.reduce((newest, each) => (each.upTo > newest.upTo ? each : newest), first);
-    const line = head.rest.pop();
-    if (line) found.push({ account: head.account, ...line });
-    else {
-      const { value, done } = await head.blocks.next();
-      if (!done) head.rest = value.filter(({ at }: JournalEntry) => at >= since);
+export async function newestLines(journals: readonly StoredLines[], since: number, most: number): Promise<Line[]> {
+  let found: Line[] = [];
+  let from = since;
+  for (const { account, lastAt, blocks } of journals.toSorted((a, b) => b.lastAt - a.lastAt)) {
+    if (lastAt < from) break;
+    let own: Line[] = [];
+    for await (const block of blocks()) {
+      own = [...block.filter(({ at }) => at >= from).map(line => ({ account, ...line })), ...own];
+      if (own.length >= most || block.some(({ at }) => at < from)) break;
       await setImmediate();
     }
-    head.upTo = (head.rest.at(-1) ?? line)?.at ?? Number.NEGATIVE_INFINITY;
+    found = [...found, ...own].sort((a, b) => a.at - b.at).slice(-most);
+    if (found.length === most) from = Math.max(since, found[0]?.at ?? since);
   }
-  return found.reverse().sort((a, b) => a.at - b.at);
+  return found;
 }
 
 interface Append {
@@ -160,7 +150,6 @@ async function readRange(store: Pick<Store, 'scan'>, account: string, from: numb
   return found;
 }
 
-/** Opens the journal of an account. Rejects with StoreError. */
 export async function openJournal(store: Store, account: string) {
   const { state, last } = await foldAll(store, account);
   let next = last + 1;
@@ -220,7 +209,6 @@ export async function openJournal(store: Store, account: string) {
       },
       blocks: () => blocksBack(store, account, next - 1),
     } satisfies StoredLines,
-    /** Number of the last line. */
     last: () => next - 1,
     /** Returns up to 100 lines after a number, oldest first. Rejects with StoreError. */
     async after(number: number): Promise<readonly (readonly [number: number, entry: JournalEntry])[]> {

@@ -1,5 +1,5 @@
-import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
+import type { Runtime } from '../kit/runtime.ts';
 import type { Silence } from '../model/callback.ts';
 import type { JournalTarget } from '../model/journal.ts';
 import type { CallbackState, DlqEntry } from '../model/message.ts';
@@ -79,7 +79,6 @@ export async function rereadEntry(
   }
 }
 
-/** Maximum number of event pages to read per message. */
 const MAX_EVENT_PAGES = 20;
 
 /**
@@ -110,7 +109,6 @@ async function newestEvent(
   return newest === Number.NEGATIVE_INFINITY ? 'none' : newest;
 }
 
-/** Looks up the newest event of the message and of its callback. */
 export async function lookUpEvents(
   reader: Reader,
   { messageId, callbackMessageId }: DlqEntry,
@@ -169,17 +167,20 @@ export function callbackStateOf(entry: DlqEntry | undefined): CallbackState | 'u
   return entry ? (entry.callbackState ?? 'unreported') : 'gone';
 }
 
-/** Maximum number of event look-ups per walk. */
 const MAX_LOOKUPS = 25;
 
 /** Creates look-ups of the newest events of entries that lack only this evidence. */
-export function createEventLookUps(deps: { readonly reader: Reader; readonly clock: Clock; readonly log: Log }) {
-  const { reader, clock, log } = deps;
+export function createEventLookUps({
+  reader,
+  clock,
+  log,
+}: Pick<Runtime, 'clock' | 'log'> & { readonly reader: Reader }) {
   const results = new Map<string, Silence>();
   let isCarried = false;
   let wasCarried = false;
   /** Time (monotonic) and result of each entry's last look-up. */
-  let lookUps = new Map<string, { readonly at: number; readonly result: Silence['lastEventAt'] }>();
+  const last = new Map<string, { readonly at: number; readonly result: Silence['lastEventAt'] }>();
+  const lastOf = ({ sighting }: EvaluatedCallback) => last.get(sighting.entry.id);
 
   return {
     /** Returns the result of this walk's look-up of the entry, or undefined. */
@@ -203,29 +204,20 @@ export function createEventLookUps(deps: { readonly reader: Reader; readonly clo
       isOvertaken: () => boolean,
       signal: AbortSignal,
     ): Promise<number> {
-      const before = lookUps;
-      const lastLookUp = ({ sighting }: EvaluatedCallback) => before.get(sighting.entry.id)?.at ?? -1;
+      const ids = new Set(lacking.map(({ sighting }) => sighting.entry.id));
       const sorted = lacking.toSorted(
-        (a, b) => Number(isDecided(a)) - Number(isDecided(b)) || lastLookUp(a) - lastLookUp(b),
+        (a, b) => Number(isDecided(a)) - Number(isDecided(b)) || (lastOf(a)?.at ?? -1) - (lastOf(b)?.at ?? -1),
       );
-      if (!wasCarried) {
-        lookUps = new Map(
-          lacking.flatMap(({ sighting: { entry } }) => {
-            const known = before.get(entry.id);
-            return known ? [[entry.id, known] as const] : [];
-          }),
-        );
-        for (const { sighting } of sorted.slice(0, MAX_LOOKUPS)) {
-          if (isOvertaken()) break;
-          const { entry } = sighting;
-          const silence = await lookUpEvents(reader, entry, { now: clock.now, log }, signal);
-          results.set(entry.id, silence);
-          lookUps.set(entry.id, { at: clock.monotonic(), result: silence.lastEventAt });
-        }
+      if (!wasCarried) for (const id of last.keys()) if (!ids.has(id)) last.delete(id);
+      for (const { sighting } of wasCarried ? [] : sorted.slice(0, MAX_LOOKUPS)) {
+        if (isOvertaken()) break;
+        const { entry } = sighting;
+        const silence = await lookUpEvents(reader, entry, { now: clock.now, log }, signal);
+        results.set(entry.id, silence);
+        last.set(entry.id, { at: clock.monotonic(), result: silence.lastEventAt });
       }
-      const mayBeSilent = (each: EvaluatedCallback) =>
-        !isDecided(each) && lookUps.get(each.sighting.entry.id)?.result !== 'none';
-      return sorted.filter(each => !results.has(each.sighting.entry.id) && mayBeSilent(each)).length;
+      const isOpen = (each: EvaluatedCallback) => !isDecided(each) && lastOf(each)?.result !== 'none';
+      return sorted.filter(each => !results.has(each.sighting.entry.id) && isOpen(each)).length;
     },
   };
 }

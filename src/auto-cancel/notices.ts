@@ -70,7 +70,6 @@ function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice
   };
 }
 
-/** Returns the notices of a journal, for the notifiers of the rules. */
 export function createNoticeSource(
   account: string,
   journal: Pick<Journal, 'last' | 'after'>,

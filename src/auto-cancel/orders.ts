@@ -23,7 +23,6 @@ const orderRow = z.discriminatedUnion('kind', [
     account: z.string(),
     action: z.string(),
     policy: z.string(),
-    /** Deadline of the approval. */
     until: time,
     by: text,
   }),
@@ -51,13 +50,9 @@ export interface OrdersDeps {
   readonly store: Pick<Store, 'scan' | 'commit'>;
   /** Returns the open accounts. */
   accounts(): readonly OrderAccount[];
-  isConfigured(account: string): boolean;
   readonly clock: Pick<Clock, 'now'>;
   readonly log: Log;
 }
-
-/** Age at which orders for unconfigured accounts are deleted (ms). */
-const KEEP_UNKNOWN = 86_400_000;
 
 const RULES_CHANGED =
   'the rules have changed since approval was requested; the agent requests it again if the callback is still stuck';
@@ -85,7 +80,7 @@ function lineOf(order: Order, id: string, refusal: string | undefined, at: numbe
 }
 
 /** Creates the executor of orders. `serve` tries all of them, then rejects with the first error. */
-export function createOrders({ store, accounts, isConfigured, clock, log }: OrdersDeps): { serve(): Promise<void> } {
+export function createOrders({ store, accounts, clock, log }: OrdersDeps): { serve(): Promise<void> } {
   const unreadable = new Set<string>();
   const remove = (key: string) => store.commit(NO_ACCOUNT, [{ key, value: null }]);
 
@@ -100,14 +95,11 @@ export function createOrders({ store, accounts, isConfigured, clock, log }: Orde
     else log.warn({ ...order, order: id, why: refusal }, 'operator command refused');
   }
 
-  /** Executes, deletes or ignores an order. `account`: undefined if it is not open. */
+  /** Executes an order, unless its account is not open, or the order is unreadable. */
   async function processOrder(key: string, order: Order | undefined, account: OrderAccount | undefined): Promise<void> {
     if (order && account) {
       await execute(order, key.slice(ORDERS.length), account);
       await remove(key);
-    } else if (order && !isConfigured(order.account) && Math.abs(clock.now() - order.at) > KEEP_UNKNOWN) {
-      await remove(key);
-      log.warn({ ...order }, 'deleted an operator command for an account that is not configured');
     } else if (!order && !unreadable.has(key)) {
       unreadable.add(key);
       log.warn({ key }, 'ignored an operator command that this version cannot read');
@@ -144,7 +136,6 @@ export interface PlacingDeps {
   readonly clock: Clock;
 }
 
-/** Minimum length of a prefix that identifies an action. */
 const MIN_PREFIX = 6;
 
 async function* statesOf({ store, accounts, stateOf }: PlacingDeps) {
@@ -224,9 +215,8 @@ const CHECKS = 100;
 
 /** Searches the journal backwards, because it may not fit into memory. */
 async function findLine({ id, account }: PlacedOrder, store: Pick<Store, 'scan' | 'sizes'>) {
-  const blocks = storedLines(store, account, Number.POSITIVE_INFINITY).blocks();
-  for (let block = await blocks.next(); !block.done; block = await blocks.next()) {
-    const line = block.value.find(each => 'order' in each && each.order === id);
+  for await (const block of storedLines(store, account, Number.POSITIVE_INFINITY).blocks()) {
+    const line = block.find(each => 'order' in each && each.order === id);
     if (line) return line;
   }
   return undefined;

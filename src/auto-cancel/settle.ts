@@ -30,7 +30,6 @@ interface ReadBacks {
   notBefore: number;
 }
 
-/** Reads sent cancels back and records their outcomes. */
 export type Settling = ReturnType<typeof createSettling>;
 
 export function createSettling({ journal, reader, decisions, clock, stamp }: SettleDeps) {

@@ -40,7 +40,6 @@ export interface AccountContext {
   /** Difference between the wall clock and the service's clock (ms); undefined if unknown. */
   readonly clockSkew: number | undefined;
   readonly lease: Lease | undefined;
-  /** See `createLimitClock`. */
   readonly time: { readonly wall: number; readonly elapsed: number; readonly latest: number };
 }
 
@@ -87,7 +86,6 @@ interface Described {
 type AccountStage = Described & { check(context: AccountContext): string | undefined };
 type CallbackStage = Described & { check(context: CallbackContext): string | undefined };
 
-/** Reason if a newer walk has completed. */
 export const NEWER_WALK = 'newer_walk';
 
 const ALWAYS = ['decide', 'send'] as const;
@@ -307,7 +305,6 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   },
 ];
 
-/** Skips callbacks that are not stuck. */
 const verdictStage: CallbackStage = {
   name: 'verdict',
   reasons: Object.fromEntries(

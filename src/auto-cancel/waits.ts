@@ -7,7 +7,6 @@ const APPROVE_WITHIN = 24 * 3_600_000;
 
 export type Wait = 'grace' | 'awaiting_approval';
 
-/** Whether the action waits for approval at `now` (ms since the Unix epoch). */
 export const waitsForApproval = ({ approvalUntil }: Action, now: number): boolean =>
   approvalUntil !== undefined && now < approvalUntil;
 

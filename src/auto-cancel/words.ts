@@ -67,23 +67,8 @@ export function detailOf(line: JournalEntry): string {
   }
 }
 
-const STEPS: Readonly<Record<JournalEntry['step'], string>> = {
-  marked: 'It seems stuck and waits',
-  awaiting_approval: 'It is stuck and waits for approval',
-  cleared: 'It no longer waits:',
-  approved: 'The cancel was approved',
-  intent: 'A cancel is about to be sent:',
-  answered: 'The service responded to the cancel:',
-  ended: 'The action ended:',
-  observed: 'The planned callback:',
-  paused: 'Auto-cancel was paused',
-  resumed: 'Auto-cancel was resumed',
-  breaker_opened: 'A breaker opened:',
-  breaker_reset: 'A breaker was reset:',
-  order_refused: 'An operator command was refused:',
-};
-
+/** Formats a journal line for pages and the API. */
 export function sentenceOf(line: JournalEntry): string {
   const detail = 'outcome' in line ? `${ENDED[line.outcome]} (${line.reason})` : detailOf(line);
-  return printable(`${STEPS[line.step]} ${detail}`.replace(/\.?$/, '.'));
+  return printable(`${line.step.replaceAll('_', ' ')}: ${detail}`);
 }

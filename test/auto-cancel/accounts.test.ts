@@ -262,7 +262,6 @@ describe('configuration changes', () => {
     await accounts.follow(never);
     expect([accounts.view(), log.lines, await readJournal(store, 'a')]).toEqual([undefined, [], []]);
     const on = await start(['a'], { accounts, opened: new Map() });
-    expect(log.lines).toMatchObject([{ message: 'auto-cancel rule is active' }]);
     await on.run();
     expect(await readJournal(store, 'a')).toMatchObject([{ step: 'paused' }]);
     accounts.use(off);

@@ -18,34 +18,6 @@ describe('unreliable evidence', () => {
     expect(await scene.again()).toMatch(/^intent a/);
   });
 
-  it.each(['stale', 'partial', 'no_data'] as const)(
-    'unreliable evidence is logged even if no walk completes: %s',
-    async reason => {
-      const scene = await warmScene();
-      const result = () => scene.log.lines.filter(({ message }) => message.includes('auto-cancel data'));
-      const before = result().length;
-      Object.assign(scene, {
-        isFresh: reason !== 'stale',
-        isPartial: reason === 'partial',
-        hasFacts: reason !== 'no_data',
-      });
-      for (let minute = 0; minute < 30; minute += 1) await scene.wait(MINUTE);
-      expect(result().slice(before)).toMatchObject([{ level: 'warn', fields: { account: 'production', reason } }]);
-      Object.assign(scene, { isFresh: true, isPartial: false, hasFacts: true });
-      await scene.wait(MINUTE);
-      expect(result().slice(before + 1)).toMatchObject([{ level: 'info', fields: { account: 'production' } }]);
-    },
-  );
-
-  it('unreliable evidence is not logged right after startup', async () => {
-    const scene = await createScene({ rules: [rule('jobs')] });
-    scene.hasFacts = false;
-    await scene.wait(MINUTE);
-    scene.hasFacts = true;
-    await scene.warm();
-    expect(scene.log.lines.filter(({ level }) => level === 'warn')).toEqual([]);
-  });
-
   it('the first two walks of a process are unreliable evidence', async () => {
     const scene = await createScene({ rules: [rule('jobs')] });
     expect(await scene.walk('a')).toBe('left a too_early');

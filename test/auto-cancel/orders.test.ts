@@ -17,10 +17,10 @@ function setUp() {
   const log = createTestLog();
   let policy = 'p';
   /** Creates a process that holds the leases of these accounts. */
-  async function hold(names: readonly string[], configured = ACCOUNTS) {
+  async function hold(names: readonly string[]) {
     const journals = await Promise.all(names.map(async name => ({ name, journal: await openJournal(store, name) })));
     const accounts = () => journals.map(each => ({ ...each, policy }));
-    return createOrders({ store, accounts, isConfigured: name => configured.includes(name), clock, log });
+    return createOrders({ store, accounts, clock, log });
   }
   const operator = (work?: () => Promise<unknown>) => ({
     store,
@@ -263,19 +263,6 @@ describe('orders', () => {
       expect(await orders()).toHaveLength(1);
     },
   );
-
-  it('an order is deleted after a day if its account is not configured', async () => {
-    const { hold, give, opens, orders, clock } = setUp();
-    await opens('a');
-    await give(RESET);
-    const agent = await hold(['b'], ['b']);
-    await clock.advance(86_400_000);
-    await agent.serve();
-    expect(await orders()).toHaveLength(1);
-    await clock.advance(1);
-    await agent.serve();
-    expect(await orders()).toEqual([]);
-  });
 
   it('an order is executed even if the order of another account fails', async () => {
     const { hold, give, opens, orders, lines, store } = setUp();

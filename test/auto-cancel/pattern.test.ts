@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { RE2JS } from 're2js';
 import { describe, expect, it, vi } from 'vitest';
-import { createPattern, patternError } from '../../src/auto-cancel/pattern.ts';
+import { createPattern, patternError } from '../../src/auto-cancel/conditions.ts';
 
 const DIALECT = 'must be a Prometheus regular expression (RE2: no lookaround, no backreferences)';
 

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { foldPlan, noPlans, planCounts, planSummary } from '../../src/auto-cancel/plans.ts';
+import { foldPlan, noPlans, planCounts, planSummary } from '../../src/auto-cancel/journal-state.ts';
 import { type JournalEntry, PLAN_OUTCOMES } from '../../src/model/journal.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { HOUR, MINUTE, rule } from '../support/auto-cancel-options.ts';
@@ -138,11 +138,11 @@ describe('a planned callback', () => {
     expect(await scene.walk('')).toBe('observed a success read_success');
   });
 
-  it('of an older version, without a row about the last walk, has an unknown outcome unless a walk finds it', async () => {
+  it('has an unknown outcome if its end was not seen before a restart', async () => {
     const scene = await plannedScene('a b');
-    await scene.store.commit('production', [{ key: 'auto-cancel/plans-seen', value: 'damaged' }]);
+    await walkFor(scene, 'a b', HOUR);
     scene.states.set('b', 'success');
-    await scene.wait(HOUR);
+    await scene.restart();
     expect(await scene.walk('a')).toBe('observed b unknown end_not_seen');
     expect(outcomes(scene)).toEqual({ planned: 2, unknown: 1 });
   });

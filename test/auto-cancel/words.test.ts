@@ -31,20 +31,17 @@ const rule = { rule: 'r', target, evidence: [] };
 it.each([
   [
     { ...of, ...rule, step: 'marked', mode: 'enforce', policy: 'p', until: 0 },
-    'It seems stuck and waits until 1970-01-01T00:00:00.000Z.',
+    'marked: until 1970-01-01T00:00:00.000Z',
   ],
-  [{ ...of, step: 'cleared', reason: 'not_tracked' }, 'It no longer waits: not_tracked.'],
-  [{ ...of, step: 'approved', by: 'ann' }, 'The cancel was approved by ann.'],
-  [
-    { ...of, step: 'answered', attempt: 1, answer: { kind: 'accepted', status: 202 } },
-    'The service responded to the cancel: accepted 202.',
-  ],
+  [{ ...of, step: 'cleared', reason: 'not_tracked' }, 'cleared: not_tracked'],
+  [{ ...of, step: 'approved', by: 'ann' }, 'approved: by ann'],
+  [{ ...of, step: 'answered', attempt: 1, answer: { kind: 'accepted', status: 202 } }, 'answered: accepted 202'],
   [
     { ...of, ...rule, step: 'ended', outcome: 'confirmed', mode: 'enforce', reason: 'read_canceled' },
-    'The action ended: the service reports it as cancelled (read_canceled).',
+    'ended: the service reports it as cancelled (read_canceled)',
   ],
-  [{ at: 0, step: 'paused', by: 'ann', reason: 'line\nbreak.' }, 'Auto-cancel was paused by ann: line\u{fffd}break.'],
-  [{ at: 0, step: 'breaker_opened', breaker: 'errors', reason: 'x' }, 'A breaker opened: errors: x.'],
-] as const)('a journal line is described by a sentence: %j', (line, sentence) => {
+  [{ at: 0, step: 'paused', by: 'ann', reason: 'line\nbreak.' }, 'paused: by ann: line\u{fffd}break.'],
+  [{ at: 0, step: 'breaker_opened', breaker: 'errors', reason: 'x' }, 'breaker opened: errors: x'],
+] as const)('a journal line is described by its step and details: %j', (line, sentence) => {
   expect(sentenceOf(line)).toBe(sentence);
 });

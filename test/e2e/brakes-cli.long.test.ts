@@ -32,7 +32,7 @@ store: { path: ${path} }
   const log = createTestLog();
   const brake = createBrake(store, systemClock, log);
   const accounts = () => journals.map(each => ({ ...each, policy: 'p' }));
-  const orders = createOrders({ store, accounts, isConfigured: () => true, clock: systemClock, log });
+  const orders = createOrders({ store, accounts, clock: systemClock, log });
   const stop = new AbortController();
   const serving = (async () => {
     while (!stop.signal.aborted) {

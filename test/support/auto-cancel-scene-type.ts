@@ -1,5 +1,4 @@
-import type { AccountAutoCancel } from '../../src/auto-cancel/account.ts';
-import type { Explanation } from '../../src/auto-cancel/explain.ts';
+import type { AccountAutoCancel, Explanation } from '../../src/auto-cancel/account.ts';
 import type { Journal } from '../../src/auto-cancel/journal.ts';
 import type { Lease } from '../../src/auto-cancel/stages.ts';
 import type { Clock } from '../../src/kit/clock.ts';
