@@ -4,7 +4,7 @@ import { type Env, headerError, headerText } from '../kit/secret.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { tokenSource } from '../upstream/token.ts';
 import { createAlertmanager, REPEAT_EVERY } from './notifiers/alertmanager.ts';
-import { type Post, type Receiver, traced, tracedPost } from './notifiers/receiver.ts';
+import { type Post, type Receiver, traced } from './notifiers/receiver.ts';
 import { createWebhook } from './notifiers/webhook.ts';
 import { SEVERITIES, severityRank } from './notifiers/words.ts';
 import type { NotifierOptions } from './options.ts';
@@ -48,7 +48,7 @@ export function createReceivers(
     const common = {
       notifier: name,
       selects,
-      post: tracer ? tracedPost(post, tracer) : post,
+      post,
       now: clock.now,
       externalUrl,
     };

@@ -96,11 +96,13 @@ describe('events', () => {
 });
 
 it.each([
-  ['{"status":"invalid event","errors":["Length of \'routing_key\' is incorrect"]}', 'invalid routing_key'],
-  ['{"status":"invalid event","errors":["\'payload.summary\' is missing"]}', undefined],
-  ['{"status":"success","message":"\'routing_key\'"}', undefined],
-  ['canary_7f3a', undefined],
-])('the response %s of PagerDuty is the error %s', (text, error) => expect(pagerduty.errorIn?.(text)).toBe(error));
+  ['{"status":"invalid event","errors":["Length of \'routing_key\' is incorrect"]}', true],
+  ['{"status":"invalid event","errors":["\'payload.summary\' is missing"]}', false],
+  ['{"status":"success","message":"\'routing_key\'"}', false],
+  ['canary_7f3a', false],
+])('whether the response %s of PagerDuty is an error: %s', (text, isError) =>
+  expect(pagerduty.isError?.(text)).toBe(isError),
+);
 
 async function createScene() {
   const service = await startPagerduty(KEY);

@@ -1,16 +1,12 @@
-import { plural } from '../../kit/text.ts';
 import { type Notice, timeText } from '../notice.ts';
 import type { BodyFormat, Notification } from './format.ts';
-import { firingFirst, labelText, linksOf, shortened, summaryOf, titleOf } from './words.ts';
+import { colourOf, firingFirst, labelText, linksOf, omittedText, shortened, summaryOf, titleOf } from './words.ts';
 
 /**
  * Maximum lengths (characters). Discord allows 2,000 for `content`, 256 for a title, 10 embeds, and 6,000 for the texts of all
  * embeds.
  */
 const [MAX_CONTENT, MAX_TITLE, MAX_SUMMARY, MAX_LABELS, MAX_LINKS] = [400, 120, 150, 100, 200];
-
-const COLOURS: Readonly<Record<string, number>> = { critical: 0xd00000, warning: 0xe8a33d, info: 0x439fe0 };
-const [FIRING, RESOLVED] = [0xd00000, 0x2eb67d];
 
 /** Escapes Markdown and mentions in untrusted text. */
 const escaped = (character: string) => (/[\\*_~`|<>[\]()#@:-]/.test(character) ? `\\${character}` : character);
@@ -30,13 +26,13 @@ function toEmbed(notice: Notice, externalUrl: string) {
     title: shortened(`${status.toUpperCase()} ${labels.alertname ?? ''}`, MAX_TITLE, escaped),
     description: lines.filter(line => line !== '').join('\n'),
     timestamp: timeText(startsAt),
-    color: status === 'resolved' ? RESOLVED : (COLOURS[labels.severity ?? ''] ?? FIRING),
+    color: colourOf(notice),
   };
 }
 
 function messageOf(notification: Notification) {
   const { notices, group, externalUrl } = notification;
-  const more = group.left > 0 ? ` (${plural(group.left, 'more alert is', 'more alerts are')} not listed)` : '';
+  const more = group.left > 0 ? ` (${omittedText(group.left)})` : '';
   return {
     content: `${shortened(titleOf(notification), MAX_CONTENT, escaped)}${more}`,
     embeds: firingFirst(notices).map(notice => toEmbed(notice, externalUrl)),

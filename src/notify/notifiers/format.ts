@@ -12,11 +12,9 @@ export interface Notification {
   readonly template: string;
 }
 
-/** A format of webhook requests. */
 export interface BodyFormat {
   /** Description in the reference of the configuration. */
   readonly about: string;
-  /** Maximum number of alerts in a request. */
   readonly maxAlerts: number;
   /** Whether anyone with the URL may post there. */
   readonly hasSecretUrl?: true;
@@ -27,6 +25,6 @@ export interface BodyFormat {
   /** Whether each alert is a separate request, without groups and repetitions. */
   readonly isSingle?: true;
   bodyOf(notification: Notification): string;
-  /** Returns the error in the body of a response with status 2xx. */
-  errorIn?(text: string): string | undefined;
+  /** Whether the body of a response with status 2xx reports an error. */
+  isError?(text: string): boolean;
 }

@@ -9,5 +9,4 @@ import { template } from './template.ts';
 const formats = { alertmanager: alertmanagerWebhook, slack, pagerduty, teams, discord, template } as const;
 
 export type WebhookFormat = keyof typeof formats;
-/** Every format of webhooks. */
 export const FORMATS: Readonly<Record<WebhookFormat, BodyFormat>> = formats;

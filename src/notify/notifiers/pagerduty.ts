@@ -39,10 +39,6 @@ function eventOf(notice: Notice, externalUrl: string, routingKey: Secret | undef
   };
 }
 
-/** Detects the documented response to an invalid routing key, for receivers that send it with status 2xx. */
-const errorOfPagerduty = (text: string): string | undefined =>
-  /"status"\s*:\s*"invalid event"/.test(text) && text.includes("'routing_key'") ? 'invalid routing_key' : undefined;
-
 export const pagerduty: BodyFormat = {
   about: 'Events API v2 of PagerDuty, one event per alert',
   maxAlerts: 1,
@@ -51,5 +47,6 @@ export const pagerduty: BodyFormat = {
   isSingle: true,
   bodyOf: ({ notices: [notice], externalUrl, secret }) =>
     JSON.stringify(notice && eventOf(notice, externalUrl, secret)),
-  errorIn: errorOfPagerduty,
+  // The documented response to an invalid routing key, for receivers that send it with status 2xx.
+  isError: text => /"status"\s*:\s*"invalid event"/.test(text) && text.includes("'routing_key'"),
 };

@@ -1,8 +1,7 @@
 import { errorCode } from '../../kit/error-code.ts';
 import { redacted } from '../../kit/redaction.ts';
 import { retryAfterMs } from '../../kit/retry-after.ts';
-import { serverAttributes } from '../../kit/server-attributes.ts';
-import type { Span, Tracer } from '../../kit/tracer.ts';
+import type { Tracer } from '../../kit/tracer.ts';
 import type { Reply } from '../../upstream/post.ts';
 import type { Grouping, Labels, Notice } from '../notice.ts';
 
@@ -38,13 +37,11 @@ export interface Receiver {
   /** Index of the address among the notifier's addresses. */
   readonly member: number;
   readonly grouping: Grouping;
-  /** Maximum number of alerts in a request. */
   readonly maxAlerts: number;
   /** Whether unchanged firing alerts are sent again. */
   readonly repeats: boolean;
   /** Whether a request may contain alerts of several groups, and only changed ones: the receiver groups them. */
   readonly isMerging: boolean;
-  /** Whether alerts with these labels are sent. */
   selects(labels: Labels): boolean;
   /** Returns a hash of address and secret, which must be readable now. */
   identity(): Promise<string>;
@@ -63,8 +60,8 @@ export const SEND_OUTCOMES = ['sent', 'failed', 'dropped'] as const;
 
 export interface ResponseMeaning {
   isRefusal(status: number): boolean;
-  /** Returns the error in a response with status 2xx, from a fixed set of words; undefined if there is no such error. */
-  readonly errorIn?: ((text: string) => string | undefined) | undefined;
+  /** Whether the body of a response with status 2xx reports an error. */
+  readonly isError?: ((text: string) => boolean) | undefined;
   /** Values that never appear in the answer, in addition to the address. */
   readonly secrets?: readonly string[];
 }
@@ -96,15 +93,14 @@ export async function postNotices(
   { post, now }: Pick<NotifierDeps, 'post' | 'now'>,
   url: string,
   request: Parameters<Post>[1],
-  { isRefusal, errorIn, secrets = [] }: ResponseMeaning,
+  { isRefusal, isError, secrets = [] }: ResponseMeaning,
 ): Promise<SendResult> {
   try {
     const { status, retryAfter, text } = await post(url, request);
     const isAccepted = status >= 200 && status < 300;
-    const error = isAccepted ? errorIn?.(text) : undefined;
-    const reason = error ?? redacted(reasonIn(text), [url, ...secrets], MAX_SHOWN);
+    const reason = redacted(reasonIn(text), [url, ...secrets], MAX_SHOWN);
     const answer = reason ? `status ${status}, ${reason}` : `status ${status}`;
-    if (isAccepted) return error ? { kind: 'refused', answer, isWhole: false } : { kind: 'ok', answer };
+    if (isAccepted) return isError?.(text) ? { kind: 'refused', answer, isWhole: false } : { kind: 'ok', answer };
     if (isRefusal(status)) return { kind: 'refused', answer, isWhole: !isOfContent(status, answer) };
     const isDown = status === 429 || status === 503;
     const after = isDown ? retryAfterMs(retryAfter, now()) : undefined;
@@ -134,17 +130,3 @@ export function traced(receiver: Receiver, tracer: Tracer): Receiver {
       ),
   };
 }
-
-/** Adds a client span to each request. Only the origin of its URL is traced, because the path may be a secret. */
-export const tracedPost =
-  (post: Post, tracer: Tracer): Post =>
-  async (url, request) => {
-    const attributes = { 'http.request.method': 'POST', ...serverAttributes(new URL(url).origin, '/{path}') };
-    const observed = async (span: Span) => {
-      const reply = await post(url, request);
-      span.set({ 'http.response.status_code': reply.status });
-      if (reply.status >= 400) span.fail(String(reply.status));
-      return reply;
-    };
-    return tracer.span('POST', attributes, observed, { kind: 'client', signal: request.signal });
-  };

@@ -1,7 +1,6 @@
-import { plural } from '../../kit/text.ts';
 import { type Notice, timeText } from '../notice.ts';
 import type { BodyFormat, Notification } from './format.ts';
-import { firingFirst, type Link, labelText, linksOf, shortened, summaryOf, titleOf } from './words.ts';
+import { firingFirst, type Link, labelText, linksOf, omittedText, shortened, summaryOf, titleOf } from './words.ts';
 
 /** With these limits (characters), a message stays below the 28 KB of Teams, even if each character has three bytes. */
 const [MAX_TITLE, MAX_TEXT] = [150, 350];
@@ -30,7 +29,6 @@ function messageOf(notification: Notification) {
   const { notices, group, externalUrl } = notification;
   const [first] = notices;
   const links = linksOf(first?.annotations ?? {}, externalUrl).filter(({ href }) => href.length <= 900);
-  const more = `${plural(group.left, 'more alert is', 'more alerts are')} not listed.`;
   const content = {
     $schema: 'http://adaptivecards.io/schemas/adaptive-card.json',
     type: 'AdaptiveCard',
@@ -40,7 +38,7 @@ function messageOf(notification: Notification) {
     body: [
       plain(titleOf(notification), MAX_TITLE, { weight: 'bolder', size: 'medium' }),
       ...firingFirst(notices).flatMap(toBlocks),
-      ...(group.left > 0 ? [plain(more, MAX_TITLE)] : []),
+      ...(group.left > 0 ? [plain(`${omittedText(group.left)}.`, MAX_TITLE)] : []),
     ],
     actions: links.map(toAction),
   };

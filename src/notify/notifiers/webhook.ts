@@ -34,7 +34,7 @@ const isRefusal = (status: number) => status >= 400 && status < 500 && status !=
 
 export function createWebhook(deps: WebhookDeps): Receiver {
   const { notifier, selects, url, secret: readSecret, grouping, now, externalUrl, headers = {}, template = '' } = deps;
-  const { maxAlerts, isSingle = false, key, bodyOf, errorIn } = FORMATS[deps.format];
+  const { maxAlerts, isSingle = false, key, bodyOf, isError } = FORMATS[deps.format];
 
   function headersOf(group: Group, body: string, secret: Secret | undefined): Record<string, string> {
     const timestamp = Math.floor(now() / 1000);
@@ -70,7 +70,7 @@ export function createWebhook(deps: WebhookDeps): Receiver {
       const body = bodyOf({ notices, group, externalUrl, notifier, secret, template });
       const request = { headers: headersOf(group, body, secret), body, signal };
       const secrets = [...(secret ? [secret.reveal()] : []), ...Object.values(headers)];
-      return postNotices(deps, address, request, { isRefusal, errorIn, secrets });
+      return postNotices(deps, address, request, { isRefusal, isError, secrets });
     },
   };
 }

@@ -1,4 +1,4 @@
-import { printable } from '../../kit/text.ts';
+import { plural, printable } from '../../kit/text.ts';
 import type { Labels, Notice } from '../notice.ts';
 import type { Notification } from './format.ts';
 
@@ -16,7 +16,6 @@ export function severityRank({ severity }: Labels): number {
   return rank < 0 ? SEVERITIES.indexOf('warning') : rank;
 }
 
-/** Returns the highest severity of alerts. */
 export const highestSeverity = (notices: readonly Notice[]): string =>
   SEVERITIES[Math.max(0, ...notices.map(({ labels }) => severityRank(labels)))] ?? '';
 
@@ -40,6 +39,16 @@ export function labelText({ alertname: _, ...labels }: Labels): string {
     .map(([name, value]) => `${name}=${JSON.stringify(value)}`)
     .join(' ');
 }
+
+const COLOURS: Readonly<Record<string, number>> = { critical: 0xd00000, warning: 0xe8a33d, info: 0x439fe0 };
+const [FIRING, RESOLVED] = [0xd00000, 0x2eb67d];
+
+/** Returns the colour (RGB) of an alert. */
+export const colourOf = ({ status, labels: { severity = '' } }: Notice): number =>
+  status === 'resolved' ? RESOLVED : (COLOURS[severity] ?? FIRING);
+
+/** Describes the number of alerts that a notification omits. */
+export const omittedText = (left: number) => `${plural(left, 'more alert is', 'more alerts are')} not listed`;
 
 /** Orders alerts as they are shown: firing ones first. */
 export const firingFirst = (notices: readonly Notice[]): readonly Notice[] =>
