@@ -19,8 +19,8 @@ import {
   runQueryOf,
   SCHEDULE_LIST,
 } from '../lookup/lists.ts';
+import { describeQuality } from '../lookup/message.ts';
 import { type Quality, readAll, readNewest } from '../lookup/read.ts';
-import { describeQuality } from '../lookup/words.ts';
 import { configOption } from './config-option.ts';
 import { createPrinter, lineWidth, type PrintedRow } from './list/print.ts';
 import { commandGroup, integerOption, repeated, timeOption } from './option-values.ts';
@@ -78,7 +78,6 @@ async function printList<Row>(
         count += rows.length;
         if (rows.length > 0) await print(rows.map(toPrinted));
       });
-      if (quality.isOldestFirst) report(`${account}: the service ignores the order: the oldest rows are first`);
     } else {
       const newest = await readNewest(list, reader, { limit, signal });
       for (const row of newest.rows) found.push(toPrinted(row));

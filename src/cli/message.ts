@@ -1,7 +1,14 @@
 import { Command } from 'commander';
 import { printableJson } from '../kit/text.ts';
-import { MESSAGE_FIELDS, messageJson, readMessage, type Step } from '../lookup/message.ts';
-import { describeMessage, describeStep, utcText } from '../lookup/words.ts';
+import {
+  describeMessage,
+  describeStep,
+  MESSAGE_FIELDS,
+  messageJson,
+  readMessage,
+  type Step,
+  utcText,
+} from '../lookup/message.ts';
 import { isSaneId } from '../upstream/api.ts';
 import { configOption } from './config-option.ts';
 import { repeated } from './option-values.ts';
@@ -19,19 +26,12 @@ function stepTable(steps: readonly Step[]): string[] {
 }
 
 function textOf(message: ReturnType<typeof messageJson>): string {
-  const { events, callback } = message;
+  const { events } = message;
   const fields = MESSAGE_FIELDS.flatMap(name => {
     const text = [message[name] ?? []].flat().join(', ');
     return text === '' ? [] : [[name, text]];
   });
-  return [
-    toTable(['field', 'value'], fields),
-    '',
-    ...stepTable(events),
-    ...describeMessage(message),
-    ...(callback ? ['', 'Events of the failure callback:', '', ...stepTable(callback.events)] : []),
-    '',
-  ].join('\n');
+  return [toTable(['field', 'value'], fields), '', ...stepTable(events), ...describeMessage(message), ''].join('\n');
 }
 
 export function messageCommand(): Command {

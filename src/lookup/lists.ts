@@ -98,7 +98,6 @@ export interface List<Row> {
   isWanted(row: Row): boolean;
   /** Returns the sort key, highest first: a time (0: unknown), or the length of a waitlist. */
   rank(row: Row): number;
-  /** Returns the dlqId, the message id or the key. */
   id(row: Row): string | undefined;
   /** Returns the JSON form: no bodies and headers, and URLs without user and query. */
   json(row: Row): object;
@@ -176,7 +175,6 @@ export const eventList = (query: EventQuery): List<DeliveryEvent> => ({
   }),
 });
 
-/** Converts valid filters to a query of workflow runs. */
 export const runQueryOf = (filters: Parameters<typeof queryOf>[0]): RunQuery => {
   const { state, ...query } = queryOf(filters);
   return { ...query, ...(state !== undefined && { state: state.toLowerCase() as NonNullable<RunQuery['state']> }) };
@@ -203,32 +201,31 @@ export const runList = (query: RunQuery): List<WorkflowRun> => ({
   }),
 });
 
-/** Reads a list without pages as one page. */
-async function* onePage<Row extends ListedRow>(
-  read: (take: (row: Row) => void) => Promise<number>,
-  rank: (row: Row) => number,
-): AsyncGenerator<ListPage<Row>> {
-  const rows: Row[] = [];
-  const rejected = await read(row => rows.push(row));
-  const incomplete = rows.filter(({ isIncomplete }) => isIncomplete).length;
-  yield { rows: rows.sort((a, b) => rank(b) - rank(a)), rejected, incomplete, isLast: true };
-}
-
-/** Flow-control keys, the longest waitlist first. One read cannot decide every state. */
-export const KEY_LIST: List<FlowControlEntry> = {
-  pages: (reader, signal) => onePage(take => reader.flowControl(signal, take), KEY_LIST.rank),
+/** Creates a list without pages and filters, which is read as one page. */
+const unpagedList = <Row extends ListedRow>(
+  read: (reader: Reader, signal: AbortSignal, take: (row: Row) => void) => Promise<number>,
+  own: Pick<List<Row>, 'rank' | 'id' | 'json'>,
+): List<Row> => ({
+  async *pages(reader, signal) {
+    const rows: Row[] = [];
+    const rejected = await read(reader, signal, row => rows.push(row));
+    const incomplete = rows.filter(({ isIncomplete }) => isIncomplete).length;
+    yield { rows: rows.sort((a, b) => own.rank(b) - own.rank(a)), rejected, incomplete, isLast: true };
+  },
   createProof: () => NO_PROOF,
   isWanted: () => true,
+  ...own,
+});
+
+/** Flow-control keys, the longest waitlist first. One read cannot decide every state. */
+export const KEY_LIST = unpagedList<FlowControlEntry>((reader, ...of) => reader.flowControl(...of), {
   rank: ({ waitlistSize = 0 }) => waitlistSize,
   id: ({ key }) => key,
   json: ({ isIncomplete: _, ...row }) => ({ ...row, state: flowStateOf(row, undefined) }),
-};
+});
 
 /** Queues, the longest first. */
-export const QUEUE_LIST: List<ServiceQueue> = {
-  pages: (reader, signal) => onePage(take => reader.queues(signal, take), QUEUE_LIST.rank),
-  createProof: () => NO_PROOF,
-  isWanted: () => true,
+export const QUEUE_LIST = unpagedList<ServiceQueue>((reader, ...of) => reader.queues(...of), {
   rank: ({ lag = 0 }) => lag,
   id: ({ name }) => name,
   json: ({ isIncomplete: _, createdAt, updatedAt, ...row }) => ({
@@ -236,13 +233,10 @@ export const QUEUE_LIST: List<ServiceQueue> = {
     createdAt: toIsoTime(createdAt),
     updatedAt: toIsoTime(updatedAt),
   }),
-};
+});
 
 /** Schedules, the one that started last first. */
-export const SCHEDULE_LIST: List<ServiceSchedule> = {
-  pages: (reader, signal) => onePage(take => reader.schedules(signal, take), SCHEDULE_LIST.rank),
-  createProof: () => NO_PROOF,
-  isWanted: () => true,
+export const SCHEDULE_LIST = unpagedList<ServiceSchedule>((reader, ...of) => reader.schedules(...of), {
   rank: ({ lastRunAt = 0 }) => lastRunAt,
   id: ({ scheduleId }) => scheduleId,
   json: ({ isIncomplete: _, tz, destination, createdAt, lastRunAt, nextRunAt, lastRunStates, ...row }) => ({
@@ -256,4 +250,4 @@ export const SCHEDULE_LIST: List<ServiceSchedule> = {
     lastRun: lastRunStates,
     state: row.paused === undefined ? undefined : row.paused ? 'paused' : 'active',
   }),
-};
+});

@@ -19,7 +19,6 @@ export interface Proof<Row> {
   isProven(): boolean;
 }
 
-/** Proof for a list without filters. */
 export const NO_PROOF: Proof<unknown> = { add: () => undefined, isProven: () => true };
 
 export function proveEntries(match: DlqQuery): Proof<Filterable> {

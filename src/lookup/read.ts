@@ -4,12 +4,9 @@ import type { List } from './lists.ts';
 export interface Quality {
   /** Whether every row is readable, has the filtered fields and matches. */
   readonly isProven: boolean;
-  /** Number of unreadable rows. */
   readonly rejected: number;
   /** Number of rows with an unreadable value. */
   readonly incomplete: number;
-  /** Whether older rows came first, which means that the service ignored the requested order. */
-  readonly isOldestFirst: boolean;
 }
 
 function startReading<Row>(list: List<Row>, reader: Reader, signal: AbortSignal) {
@@ -38,12 +35,7 @@ function startReading<Row>(list: List<Row>, reader: Reader, signal: AbortSignal)
     },
     /** Whether the first row is newer than the last; false while their times are equal. */
     isNewestFirst: () => first !== undefined && last < first,
-    quality: (): Quality => ({
-      isProven: proof.isProven(),
-      rejected,
-      incomplete,
-      isOldestFirst: first !== undefined && last > first,
-    }),
+    quality: (): Quality => ({ isProven: proof.isProven(), rejected, incomplete }),
   };
 }
 

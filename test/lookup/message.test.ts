@@ -1,8 +1,6 @@
 import { describe, expect, it } from 'vitest';
-import { type Message, messageJson, readMessage, timelineOf } from '../../src/lookup/message.ts';
-import { describeStep } from '../../src/lookup/words.ts';
-import type { DeliveryEvent, DlqEntry, EventState } from '../../src/model/message.ts';
-import type { EventQuery, Reader } from '../../src/upstream/api.ts';
+import { describeStep, messageJson, readMessage, timelineOf } from '../../src/lookup/message.ts';
+import type { DeliveryEvent, EventState } from '../../src/model/message.ts';
 import { createTestClient, TOKEN } from '../support/client.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 
@@ -95,40 +93,6 @@ describe('readMessage', () => {
     },
   );
 
-  it('readMessage reads the events of the failure callback if the service reports the message id of the callback', async () => {
-    const entry = { messageId: 'm', callbackMessageId: 'callback', labels: [] } as unknown as DlqEntry;
-    const reader = {
-      async *dlqPages() {
-        yield { rows: [entry], rejected: 0, isLast: true };
-      },
-      async *eventPages({ messageId = '' }: EventQuery) {
-        yield { rows: [at(1, 'created', { messageId })], rejected: 0, isLast: true };
-      },
-    } as unknown as Reader;
-    const message = await readMessage({ account: 'a', reader }, 'm', signal);
-    expect(messageJson(message as Message)).toMatchObject({
-      messageId: 'm',
-      callback: { messageId: 'callback', events: [{ state: 'created' }] },
-    });
-  });
-
-  it('readMessage omits the failure callback if its message id is invalid', async () => {
-    const entry = { messageId: 'm', callbackMessageId: 'c'.repeat(100_000), labels: [] } as unknown as DlqEntry;
-    const lookedUp: (string | undefined)[] = [];
-    const reader = {
-      async *dlqPages() {
-        yield { rows: [entry], rejected: 0, isLast: true };
-      },
-      async *eventPages({ messageId }: EventQuery) {
-        lookedUp.push(messageId);
-        yield { rows: [], rejected: 0, isLast: true };
-      },
-    } as unknown as Reader;
-    const message = await readMessage({ account: 'a', reader }, 'm', signal);
-    expect(lookedUp).toEqual(['m']);
-    expect(messageJson(message as Message)).toMatchObject({ messageId: 'm', callback: null });
-  });
-
   it('readMessage rejects if the service ignores the filter messageId', async () => {
     const { url, state } = await emulateEmpty({ token: TOKEN, dialect: { filters: { messageId: 'ignored' } } });
     state.addEvent({ messageId: 'other' });
@@ -151,7 +115,6 @@ it('messageJson converts a message to JSON without secrets', () => {
     messageId: 'm',
     events: FAILED.map(event => ({ ...event, url: 'https://user:secret@a.example/x?k=secret' })),
     entry: undefined,
-    callbackEvents: [],
     hasMore: false,
   });
   expect(JSON.stringify(json)).not.toContain('secret');
@@ -165,7 +128,6 @@ it('messageJson converts a message to JSON without secrets', () => {
     durationSeconds: 18,
     missing: [],
     deadLetter: null,
-    callback: null,
   });
   expect(json.events[2]).toEqual({
     time: '1970-01-01T00:00:03.000Z',
@@ -185,7 +147,6 @@ it('messageJson contains the trace of the publisher, except for messages of a sc
       messageId: 'm',
       events: [...others, { ...first, ...row } as DeliveryEvent],
       entry: undefined,
-      callbackEvents: [],
       hasMore: false,
     }).traceId;
   expect(traceIdOf({ publisher })).toBe(publisher.traceId);

@@ -93,5 +93,5 @@ it('readAll passes on all matching rows in the order in which the service lists 
   const rows: number[] = [];
   const quality = await readAll(list, NO_READER, signal, async page => void rows.push(...page));
   expect(rows).toEqual([4, 2]);
-  expect(quality).toEqual({ isProven: true, rejected: 0, incomplete: 0, isOldestFirst: false });
+  expect(quality).toEqual({ isProven: true, rejected: 0, incomplete: 0 });
 });

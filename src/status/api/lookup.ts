@@ -145,6 +145,5 @@ export const MessageLookup = z.object({
   traceId: Text.describe('Trace of the publisher, if it is sampled; null for messages of a schedule.'),
   ...TIMELINE,
   deadLetter: Maybe(FoundDeadLetter),
-  callback: Maybe(z.object({ messageId: z.string(), ...TIMELINE })).describe('The failure callback.'),
 });
 export type MessageLookup = z.output<typeof MessageLookup>;

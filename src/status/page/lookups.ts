@@ -1,6 +1,5 @@
 import { recordOf } from '../../kit/record.ts';
-import { MESSAGE_FIELDS } from '../../lookup/message.ts';
-import { describeMessage, describeQuality, describeStep, utcText } from '../../lookup/words.ts';
+import { describeMessage, describeQuality, describeStep, MESSAGE_FIELDS, utcText } from '../../lookup/message.ts';
 import type { AccountView } from '../api/account.ts';
 import type { DlqLookup, EventLookup, MessageLookup } from '../api/lookup.ts';
 import { RequestError } from '../lookups.ts';
@@ -144,13 +143,12 @@ function properties(values: Readonly<Record<string, Property>>): Html {
 
 /** Renders a message without the properties that `describeMessage` already describes. */
 function messageBody(view: MessageLookup): Html {
-  const { deadLetter, callback, events } = view;
+  const { deadLetter, events } = view;
   const { dlqId, method, api, callerIp, failureCallbackUrl, maxRetries } = deadLetter ?? {};
   const fields = recordOf(MESSAGE_FIELDS, key => view[key]);
   return html`${timeline('Timeline', events)}
 <h2>Properties</h2>
-${properties({ ...fields, dlqId, method, api, callerIp, failureCallbackUrl, maxRetries })}
-${callback && html`<h2>Failure callback</h2>\n${timeline('Events of the failure callback', callback.events)}`}`;
+${properties({ ...fields, dlqId, method, api, callerIp, failureCallbackUrl, maxRetries })}`;
 }
 
 export function messagePage(shown: LookupResult<MessageLookup>, id: string, context: PageContext): Html {
