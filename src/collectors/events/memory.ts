@@ -9,6 +9,9 @@ import type { Schedules } from './schedules.ts';
 import { countEvent, type LogTally } from './tally.ts';
 import type { TraceCollector } from './traces.ts';
 
+/** Length of a window of a peak (ms). */
+const WINDOW = 600_000;
+
 /** Maximum of a value over the last one to two windows. */
 interface Peak {
   since: number;
@@ -21,10 +24,10 @@ export const noPeak = (since: number): Peak => ({ since, now: 0, before: 0 });
 
 export const peakOf = ({ now, before }: Peak) => Math.max(now, before);
 
-export function notePeak(peak: Peak, value: number, at: number, window: number): void {
+export function notePeak(peak: Peak, value: number, at: number): void {
   // The clock may have been set back.
   peak.since = Math.min(peak.since, at);
-  if (at - peak.since >= window) Object.assign(peak, { since: at, before: peak.now, now: 0 });
+  if (at - peak.since >= WINDOW) Object.assign(peak, { since: at, before: peak.now, now: 0 });
   peak.now = Math.max(peak.now, value);
 }
 

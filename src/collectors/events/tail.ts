@@ -2,6 +2,7 @@ import { MAX_CLOCK_SKEW } from '../../kit/clock.ts';
 import { MINUTE } from '../../kit/duration.ts';
 import { type ObserveContext, PAGES_A_STEP } from '../collector.ts';
 import type { ServiceTime } from '../service-time.ts';
+import type { TimeSpan } from './expectations.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
 import { advanceTo, detectMissing, follow, inFlight, type Limits } from './lifecycle.ts';
 import {
@@ -20,7 +21,6 @@ import {
   peakOf,
 } from './memory.ts';
 import { MAX_RANGE_PAGES, type RangeRead, readMore, shorterSpan, startRange } from './read.ts';
-import { planReadBack, type ReadBack } from './read-back.ts';
 import { createRecentEvents, type RecentEvents } from './recent.ts';
 import { settleRedeliveries } from './redeliveries.ts';
 
@@ -50,6 +50,36 @@ export interface TailWalk {
   readonly refill: RecentEvents | undefined;
   /** Checkpoint of the previous read, until it has been used to detect missing events. */
   before: Pick<Checkpoint, 'readTo' | 'newest'> | undefined;
+}
+
+/** Interval at which events that have become older than the overlap are read again, or the overlap if that is shorter (ms). */
+const SETTLE_EVERY = 60_000;
+/** Time before the newest event at which every read starts, unless the overlap is shorter (ms). Most events are delayed by less. */
+const READ_BACK = 10_000;
+/** Minimum number of rows for which a part of the overlap is skipped, because skipping takes an additional request. */
+const FEW = 20;
+
+interface ReadBack {
+  readonly skip: TimeSpan | undefined;
+  /** Whether the read includes everything that has become older than the overlap. */
+  readonly settles: boolean;
+}
+
+/**
+ * Plans what to read again: the last `READ_BACK`, and periodically also events that have become older than the overlap. If the
+ * part to skip has few rows, everything is read again.
+ */
+function planReadBack(memory: Memory, until: number, overlap: number): ReadBack {
+  const { checkpoint, recent } = memory;
+  if (!recent || checkpoint?.newest === undefined) return { skip: undefined, settles: true };
+  const { newest, dedupeFrom, foundAt, readTo, settledAt = Number.NEGATIVE_INFINITY } = checkpoint;
+  const settles = until - settledAt >= Math.min(SETTLE_EVERY, overlap);
+  const settled = newest + Math.max(0, until - foundAt) - overlap;
+  const from = settles ? Math.max(dedupeFrom, settled + 1) : dedupeFrom;
+  const to = newest - Math.min(overlap, READ_BACK) - 1;
+  // Events that occurred during a pause in reading must be read a second time anyway.
+  const isWorthwhile = identitiesWithin(memory, from + Math.max(0, until - readTo), to).size >= FEW;
+  return isWorthwhile ? { skip: { from, to }, settles } : { skip: undefined, settles: true };
 }
 
 function rangeFrom(
@@ -188,8 +218,6 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
 
 /** Assumed maximum lag of the log (ms), unless a larger one was measured. */
 const ASSUMED_LAG = 300_000;
-/** Minimum time for which the peak lag includes an event (ms). */
-const LAGS_WINDOW = 600_000;
 
 /**
  * Returns the time up to which the log is complete, even during a long silence. A delayed log looks like a silent one, so the
@@ -269,7 +297,7 @@ function countFresh(
   // The previous read did not list these events yet.
   const oldest = counted.reduce((oldest, { time }) => Math.min(oldest, time), Number.POSITIVE_INFINITY);
   if (counted.length > 0) {
-    notePeak(checkpoint.lags, checkpoint.readTo - oldest, walk.until, LAGS_WINDOW);
+    notePeak(checkpoint.lags, checkpoint.readTo - oldest, walk.until);
   }
   checkpoint.foundAt = walk.until;
   const late: KeptEvent[] = [];
