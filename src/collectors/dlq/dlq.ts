@@ -88,16 +88,13 @@ export interface DlqServices {
   readonly retention?: number | undefined;
   readonly routes?: Routes | undefined;
   readonly isLogged?: boolean | undefined;
-  /** By default, only callbacks reported as in progress are tracked. */
+  /** By default, callbacks reported as in progress are tracked, however long two walks are apart. */
   readonly callbacks?: CallbackTracking | undefined;
   readonly clockOffset?: TrackerOptions['clockOffset'];
   readonly serviceClock?: ServiceTime | undefined;
 }
 
 export type DlqOptions = z.output<typeof options>;
-
-/** Maximum gap between two complete walks within one callback episode (ms), unless a rule sets another. */
-const DEFAULT_GAP = 30 * 60_000;
 
 /** Progress of a round. `hasEnded`: all steps of `walk` are folded, so the next stage can be chosen. */
 interface RoundWalk {
@@ -140,7 +137,7 @@ export function createDlq(
   options: DlqOptions,
   {
     retention,
-    callbacks,
+    callbacks = { unreported: [], maxGap: Number.MAX_VALUE },
     clockOffset,
     routes = NO_ROUTES,
     isLogged = false,
@@ -148,11 +145,10 @@ export function createDlq(
   }: DlqServices = {},
 ): Collector<DlqFacts, DlqMemory, RoundWalk> {
   const { rescanEvery, fromDateMeans, maxSeriesPerBreakdown } = options;
-  const tracking = callbacks ?? { unreported: [], maxGap: Math.max(DEFAULT_GAP, 3 * rescanEvery) };
   return {
     ...dlq,
-    rounds: cadences(options, callbacks?.walkEvery ?? rescanEvery),
-    restore: rows => restoreDlqMemory(rows, options, { callbacks: { ...tracking, clockOffset }, routes, isLogged }),
+    rounds: cadences(options, callbacks.walkEvery ?? rescanEvery),
+    restore: rows => restoreDlqMemory(rows, options, { callbacks: { ...callbacks, clockOffset }, routes, isLogged }),
     recall: memory => toFacts(memory, maxSeriesPerBreakdown),
     inherit: last => inheritFilters(last, options),
     async observe(context) {
