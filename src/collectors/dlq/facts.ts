@@ -90,7 +90,7 @@ function kindFacts({ all, kinds }: DlqMemory): KindFacts {
     count: found && each.length,
     largest: each.slice(0, MAX_KINDS_SHOWN).map(kind => ({ ...kind })),
     others: each.slice(MAX_KINDS_SHOWN).reduce((sum, { messages }) => sum + messages, found?.ungrouped ?? 0),
-    appeared: kinds.appeared,
+    appeared: kinds.appeared(),
   };
 }
 

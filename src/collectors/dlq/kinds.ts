@@ -124,9 +124,7 @@ export function createKindHistory(routes: readonly string[], stored: ReadonlyMap
 
   return {
     /** Number of kinds seen for the first time. */
-    get appeared(): number {
-      return appeared;
-    },
+    appeared: (): number => appeared,
     /** Compares the listed kinds with the known ones. The first read counts no kinds as new. */
     update({ byKey }: DeadLetterKinds): void {
       for (const { id } of byKey.values()) {
