@@ -10,6 +10,7 @@ import {
   boundMinutes,
   type Checkpoint,
   countByDestination,
+  createRecentEvents,
   dropMinutes,
   firstCheckpoint,
   identitiesWithin,
@@ -19,9 +20,9 @@ import {
   noPeak,
   notePeak,
   peakOf,
+  type RecentEvents,
 } from './memory.ts';
 import { MAX_RANGE_PAGES, type RangeRead, readMore, shorterSpan, startRange } from './read.ts';
-import { createRecentEvents, type RecentEvents } from './recent.ts';
 import { settleRedeliveries } from './redeliveries.ts';
 
 export interface TailOptions extends Limits {
@@ -295,10 +296,7 @@ function countFresh(
   for (const event of counted) countByDestination(memory, event);
   addToMinutes(memory, counted);
   // The previous read did not list these events yet.
-  const oldest = counted.reduce((oldest, { time }) => Math.min(oldest, time), Number.POSITIVE_INFINITY);
-  if (counted.length > 0) {
-    notePeak(checkpoint.lags, checkpoint.readTo - oldest, walk.until);
-  }
+  for (const { time } of counted) notePeak(checkpoint.lags, checkpoint.readTo - time, walk.until);
   checkpoint.foundAt = walk.until;
   const late: KeptEvent[] = [];
   for (const event of fresh) {

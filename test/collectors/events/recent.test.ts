@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { createRecentEvents } from '../../../src/collectors/events/recent.ts';
+import { createRecentEvents } from '../../../src/collectors/events/memory.ts';
 import { EVENT_STATES } from '../../../src/model/message.ts';
 
 it('counts the events since a given time by state, to a ten-thousandth of the window', () => {
