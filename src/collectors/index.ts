@@ -115,5 +115,4 @@ export { type FlowControlFacts, flowControlFamilies, type TrackedKey } from './f
 export type { KeyLimits, LimitChange } from './flow-control/limits.ts';
 export type { QueuesFacts } from './queues/queues.ts';
 export type { RunsFacts } from './runs/runs.ts';
-export { isMissing } from './schedules/history.ts';
-export { hasFailed, type ListedSchedule, type ScheduleListFacts } from './schedules/schedules.ts';
+export { hasFailed, isMissing, type ListedSchedule, type ScheduleListFacts } from './schedules/schedules.ts';

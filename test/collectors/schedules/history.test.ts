@@ -3,7 +3,7 @@ import { describe, expect, it } from 'vitest';
 import type { Collector } from '../../../src/collectors/collector.ts';
 import type { DoubleStart } from '../../../src/collectors/events/double-starts.ts';
 import { collectOptions, createCollectors, type ScheduleListFacts } from '../../../src/collectors/index.ts';
-import { type ScheduleHistory, withDoubles } from '../../../src/collectors/schedules/history.ts';
+import { type ScheduleHistory, withDoubles } from '../../../src/collectors/schedules/schedules.ts';
 import type { ServiceSchedule } from '../../../src/model/service.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
 
