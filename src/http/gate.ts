@@ -135,14 +135,6 @@ export function createGate(
       .end(`${text}\n`);
   }
 
-  function respond(found: Authenticated, request: IncomingMessage, response: ServerResponse): void {
-    if (found.isRefused) refuse(response, found.status, found.text, found.headers);
-    else {
-      if (found.caller !== undefined) identify(request, found.caller);
-      routes(request, response);
-    }
-  }
-
   async function admit(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const config = web();
     if (config?.tls && !admission.isGood(request.socket, config.tls)) {
@@ -156,7 +148,12 @@ export function createGate(
     else if (!isKnown && !isAllowed(request)) refuse(response, 421, 'not a host of this server');
     else if (!config) refuse(response, 503, 'the web configuration cannot be used: see the log');
     else if (isKnown) routes(request, response);
-    else respond(await authenticate(request, config), request, response);
+    else {
+      const found = await authenticate(request, config);
+      if (found.isRefused) return refuse(response, found.status, found.text, found.headers);
+      if (found.caller !== undefined) identify(request, found.caller);
+      routes(request, response);
+    }
   }
 
   return (request, response) => {

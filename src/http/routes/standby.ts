@@ -6,8 +6,6 @@ import type { HttpServed, ProcessGroup } from '../served.ts';
 /** Paths that a standby serves itself. Like routes, they ignore case and a slash at the end. */
 const OWN = /^\/(metrics|metrics\/agent|-\/.*|assets\/.*|api\/v1\/sd)\/?$/i;
 
-const seconds = (ms: number) => `${Math.max(0, Math.round(ms / 1000))} s`;
-
 /** Returns the code of a network or TLS error instead of its message, which may contain text of the server. */
 function causeOf(error: unknown): string {
   // After the timeout, the error is only that of the abort.
@@ -19,7 +17,7 @@ function causeOf(error: unknown): string {
 function whyNot(leader: ReturnType<ProcessGroup['leader']>, cause: string | undefined): string {
   if (!leader) return 'this process is a standby, and no process leads now';
   const detail = cause ? ` (${cause})` : '';
-  return `this process is a standby, and the leader ${leader.url}, which renewed its lease ${seconds(leader.age)} ago, did not respond${detail}`;
+  return `this process is a standby, and the leader ${leader.url}, which renewed its lease ${Math.max(0, Math.round(leader.age / 1000))} s ago, did not respond${detail}`;
 }
 
 /** Answers GET requests to a standby with the response of the leader. POST routes work in every process. */
