@@ -44,8 +44,11 @@ const NORMAL: Readonly<Partial<Record<DlqFilter, (text: string) => string>>> = {
   callerIp: text => URL.parse(`http://[${text}]`)?.hostname ?? text,
 };
 
-/** Result of comparing an entry with a filter. `unreported`: the row lacks the field. The last three are contradictions. */
-type Comparison = 'matches' | 'unreported' | 'other case' | 'prefix' | 'differs';
+/**
+ * Result of comparing an entry with a filter. `unreported`: the row lacks the field. `similar`: the value matches as a prefix or
+ * regardless of case, which is a contradiction like `differs`.
+ */
+type Comparison = 'matches' | 'unreported' | 'similar' | 'differs';
 
 type Compare = (entry: Filterable) => Comparison;
 
@@ -72,9 +75,8 @@ function compareValue(parameter: Exclude<DlqFilter, Time>, wantedText: string): 
     const values = read(entry);
     if (values.length === 0) return ofNone;
     if (values.some(value => wanted.has(value) || wanted.has(normal(value)))) return 'matches';
-    const others = values.map(value => value.toLowerCase());
-    if (others.some(value => lowered.includes(value))) return 'other case';
-    return others.some(value => lowered.some(start => value.startsWith(start))) ? 'prefix' : 'differs';
+    const isSimilar = (value: string) => lowered.some(start => value.toLowerCase().startsWith(start));
+    return values.some(isSimilar) ? 'similar' : 'differs';
   };
 }
 
@@ -107,12 +109,6 @@ export class FilterContradiction extends Error {
   readonly reason = 'invalid_response';
 }
 
-const FINDINGS: Readonly<Record<'other case' | 'prefix' | 'differs', (parameter: string) => string>> = {
-  'other case': parameter => `the service matches the parameter ${parameter} regardless of case`,
-  prefix: parameter => `the service matches the parameter ${parameter} as a prefix`,
-  differs: parameter => `the service ignores the parameter ${parameter}`,
-};
-
 /**
  * Checks the rows that a service lists for a filter. Services omit unset fields: a row without a field contradicts the filter
  * only if another row of the account has the field (`reported`).
@@ -123,7 +119,7 @@ export function createFilterProof(match: DlqQuery, reported: ReportedFields) {
     compare: isTime(parameter)
       ? compareTime(parameter, Number(match[parameter]))
       : compareValue(parameter, String(match[parameter])),
-    counts: { matches: 0, unreported: 0, 'other case': 0, prefix: 0, differs: 0 },
+    counts: { matches: 0, unreported: 0, similar: 0, differs: 0 },
   }));
   let total = 0;
   let unread = 0;
@@ -139,10 +135,11 @@ export function createFilterProof(match: DlqQuery, reported: ReportedFields) {
     contradiction(): FilterContradiction | undefined {
       for (const { parameter, counts } of checks) {
         const differs = counts.differs + (reported.has(parameter) ? counts.unreported : 0);
-        const others = differs + counts.prefix + counts['other case'];
+        const others = differs + counts.similar;
         if (others === 0) continue;
-        const finding = differs > 0 ? 'differs' : counts.prefix > 0 ? 'prefix' : 'other case';
-        return new FilterContradiction(`${FINDINGS[finding](parameter)}: ${others} of ${total} rows do not match`);
+        const [does, how] = differs > 0 ? ['ignores', ''] : ['matches', ' as a prefix or regardless of case'];
+        const finding = `the service ${does} the parameter ${parameter}${how}`;
+        return new FilterContradiction(`${finding}: ${others} of ${total} rows do not match`);
       }
       return undefined;
     },

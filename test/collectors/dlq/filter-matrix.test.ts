@@ -53,8 +53,9 @@ const CASES: Readonly<Record<(typeof DLQ_FILTERS)[number], Case>> = {
 
 const PROBLEMS = {
   ignored: (parameter: string) => `the service ignores the parameter ${parameter}: `,
-  'any-case': (parameter: string) => `the service matches the parameter ${parameter} regardless of case: `,
-  prefix: (parameter: string) => `the service matches the parameter ${parameter} as a prefix: `,
+  'any-case': (parameter: string) =>
+    `the service matches the parameter ${parameter} as a prefix or regardless of case: `,
+  prefix: (parameter: string) => `the service matches the parameter ${parameter} as a prefix or regardless of case: `,
 } as const;
 
 async function read(parameter: (typeof DLQ_FILTERS)[number], way: 'exact' | keyof typeof PROBLEMS) {
