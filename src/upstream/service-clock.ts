@@ -23,11 +23,6 @@ export function clockDifference(date: unknown, before: number, after: number): B
 /** Returns the difference within the bounds that is nearest to zero (ms). */
 export const smallestDifference = ({ least, most }: Bounds): number => Math.trunc(Math.max(least, Math.min(0, most)));
 
-function intersectionOf(a: Bounds, b: Bounds): Bounds | undefined {
-  const [least, most] = [Math.max(a.least, b.least), Math.min(a.most, b.most)];
-  return least <= most ? { least, most } : undefined;
-}
-
 interface ObservedResponse {
   readonly date: unknown;
   /** Whether the response may be outdated or from an intermediary: an error, or from a cache. */
@@ -59,9 +54,10 @@ export function createServiceClock(clock: Pick<Clock, 'now' | 'monotonic'>) {
   }
 
   function learn(seen: Bounds): void {
-    const both = known && intersectionOf(known, seen);
-    if (!both) isContradicted = false;
-    known = both ?? seen;
+    const least = Math.max(known?.least ?? Number.NEGATIVE_INFINITY, seen.least);
+    const most = Math.min(known?.most ?? Number.POSITIVE_INFINITY, seen.most);
+    if (least > most) isContradicted = false;
+    known = least > most ? seen : { least, most };
   }
 
   function startPeriod(): void {
