@@ -39,8 +39,8 @@ function alternatives<T extends z.ZodType<string>>(text: T) {
   const list = z.array(text).min(1, { error: 'must not be empty' });
   return z
     .strictObject({
-      in: list.optional().describe('Exact values.'),
-      prefix: list.optional().describe('Beginnings of values.'),
+      in: list.optional().describe('Accepted values.'),
+      prefix: list.optional().describe('Accepted beginnings.'),
       matches: z
         .string()
         .min(1)
@@ -64,17 +64,17 @@ const digits = z
   .transform(String);
 
 export const conditions = z.strictObject({
-  url: text.optional().describe('URL of the message. One match of `in`, `prefix` or `matches` is enough.'),
-  workflowUrl: text.optional().describe('Same patterns as `url`, for the URL of the workflow.'),
-  failureCallbackUrl: text.optional().describe('Same patterns as `url`, for the URL of the failure callback.'),
-  label: text.optional().describe('Same patterns as `url`, for any of the labels.'),
-  queue: text.optional().describe('Same patterns as `url`, for the queue.'),
-  topic: text.optional().describe('Same patterns as `url`, for the topic (URL group).'),
-  schedule: text.optional().describe('Same patterns as `url`, for the schedule.'),
-  flowControlKey: text.optional().describe('Same patterns as `url`, for the flow-control key.'),
+  url: text.optional().describe('URL of the message. One of `in`, `prefix` and `matches` must match.'),
+  workflowUrl: text.optional().describe('URL of the workflow. Operators as for `url`.'),
+  failureCallbackUrl: text.optional().describe('URL of the failure callback. Operators as for `url`.'),
+  label: text.optional().describe('Any label of the message. Operators as for `url`.'),
+  queue: text.optional().describe('Queue. Operators as for `url`.'),
+  topic: text.optional().describe('Topic (URL group). Operators as for `url`.'),
+  schedule: text.optional().describe('Schedule. Operators as for `url`.'),
+  flowControlKey: text.optional().describe('Flow-control key. Operators as for `url`.'),
   responseStatus: alternatives(digits)
     .optional()
-    .describe('Same patterns as `url`, for the digits of the last HTTP status, such as `{ prefix: [5] }`.'),
+    .describe('Digits of the last HTTP status, such as `{ prefix: [5] }`. Operators as for `url`.'),
 } satisfies Readonly<Record<ConditionKey, z.ZodType>>);
 
 export const NO_MATCH = `must name at least one of ${CONDITION_KEYS.join(', ')}: an empty match would match everything`;

@@ -37,7 +37,7 @@ const actingRule = z.strictObject({
     .enum(MODES, { error: `must be one of ${MODES.join(', ')}` })
     .default('plan')
     .describe(
-      '`plan` only records cancels, `approve` waits for an operator’s approval, `enforce` cancels. `autoCancel.mode` may restrict this.',
+      '`plan`: only records planned cancels. `approve`: cancels after an operator’s approval. `enforce`: cancels without approval. `autoCancel.mode` may restrict the mode.',
     ),
   expires: end
     .nullable()
@@ -55,7 +55,7 @@ const actingRule = z.strictObject({
       perHour: count.default(6).describe('Maximum cancels per hour.'),
     })
     .prefault({})
-    .describe('Limits of this rule, for each account separately.'),
+    .describe('Limits for this rule, in each account separately.'),
   cooldown: z
     .strictObject({
       perUrl: DurationOrZero.prefault('10m').describe(
@@ -82,20 +82,18 @@ const actingRule = z.strictObject({
     .default([])
     .describe('Notifiers for notifications of this rule, even if `alerts.enabled` is `false`.'),
   recheckAfter: Duration.prefault('24h').describe(
-    'For `blind`: how long the rule skips an entry after the service reported no callback in progress.',
+    'For `blind`: how long the rule skips an entry after a cancel found no callback in progress.',
   ),
 });
 
 const detectionShape = z.strictObject({
   match: conditions
     .refine(match => Object.values(match).some(way => way !== undefined), { error: NO_MATCH })
-    .describe(
-      'Entries to which the rule applies. An entry must match every key. An entry without the field does not match.',
-    ),
+    .describe('Entries to which the rule applies: those that have the field of every key, with a matching value.'),
   except: conditions
     .prefault({})
     .describe(
-      'As `match`, for entries to exclude. One matching key or one missing field is enough to exclude an entry.',
+      'As `match`, but for entries to exclude. One matching key, or one key whose field is missing, excludes the entry.',
     ),
   evidence: z
     .enum(['reported', 'blind'], { error: 'must be reported or blind' })
@@ -157,7 +155,7 @@ export const autoCancelOptions = z.strictObject({
     .enum(['off', 'plan', 'enforce'], { error: 'must be off, plan or enforce' })
     .default('off')
     .describe(
-      '`off`: rules are not evaluated. `plan`: all rules run in mode `plan`. `enforce`: each rule runs in its configured mode.',
+      '`off`: rules are not evaluated. `plan`: all rules run in mode `plan`. `enforce`: each rule runs in its own `mode`.',
     ),
   stopFile: z.string().min(1).default('./data/STOP').describe('While this file exists, the agent cancels nothing.'),
   limits: z
@@ -168,7 +166,7 @@ export const autoCancelOptions = z.strictObject({
       spacing: DurationOrZero.prefault('2s').describe('Minimum time between two cancels.'),
     })
     .prefault({})
-    .describe('Limits of all rules together, for each account separately.'),
+    .describe('Limits for all rules together, in each account separately.'),
   breaker: z
     .strictObject({
       candidates: z
@@ -176,12 +174,16 @@ export const autoCancelOptions = z.strictObject({
           max: count.default(25).describe('The breaker opens if one walk finds more candidates than this number.'),
           percent: percent
             .default(30)
-            .describe('The breaker opens if more than this percentage of the matched callbacks are candidates.'),
-          minPopulation: count.default(10).describe('Minimum number of matched callbacks for `percent` to apply.'),
+            .describe(
+              'The breaker opens if more than this percentage of the callbacks that match a rule are candidates.',
+            ),
+          minPopulation: count
+            .default(10)
+            .describe('Below this number of matching callbacks, `percent` does not apply.'),
         })
         .prefault({})
         .describe(
-          'The breaker opens if there are too many candidates (stuck callbacks), which suggest an error in a rule or in the service.',
+          'The breaker opens if there are too many candidates (stuck callbacks). Many candidates suggest an error in a rule or in the service.',
         ),
       errors: z
         .strictObject({
@@ -194,14 +196,10 @@ export const autoCancelOptions = z.strictObject({
           percent: percent
             .default(50)
             .describe('The breaker opens if at least this percentage of recent cancels came too late.'),
-          ofLast: count
-            .min(1)
-            .max(1000)
-            .default(10)
-            .describe('Number of recent cancels from which the agent computes the percentage.'),
+          ofLast: count.min(1).max(1000).default(10).describe('Number of recent cancels to which `percent` refers.'),
         })
         .prefault({})
-        .describe('The breaker opens if too many cancels came too late, because the callbacks had already ended.'),
+        .describe('The breaker opens if too many cancels came too late (after the callback had ended).'),
     })
     .prefault({})
     .describe('An open breaker stops all cancels of the account until an operator resets the breaker.'),
@@ -209,7 +207,7 @@ export const autoCancelOptions = z.strictObject({
     .array(z.string())
     .default([])
     .describe(
-      'Alerts or kinds of problems. While one is firing or unknown for an account, the agent cancels nothing in this account.',
+      'Names of alerts or kinds of problems. While any is firing or unknown for an account, the agent cancels nothing in this account.',
     ),
   idFrom: z
     .enum(['dlqId', 'messageId'], { error: 'must be dlqId or messageId' })
@@ -218,7 +216,7 @@ export const autoCancelOptions = z.strictObject({
   rules: autoCancelRules
     .default([])
     .describe(
-      'Rules that define stuck callbacks. If several rules match, the most cautious mode applies. If several rules have this mode, the first one applies.',
+      'Rules that define stuck callbacks. If several rules match, the one with the most cautious mode applies. If several have this mode, the first applies.',
     ),
 });
 

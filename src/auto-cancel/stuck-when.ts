@@ -12,10 +12,10 @@ function roundedUp(ms: number): string {
 export const stuckWhen = z
   .strictObject({
     inProgressFor: Duration.optional().describe(
-      `For \`reported\`: minimum time for which walks have found the callback in progress. This time must cover all assumed retries. Default: ${STUCK_DEFAULTS.inProgressFor / 3_600_000}h.`,
+      `For \`reported\`: minimum time from the first to the last walk that found the callback in progress. It must cover all assumed retries. Default: ${STUCK_DEFAULTS.inProgressFor / 3_600_000}h.`,
     ),
     seenFor: Duration.optional().describe(
-      'Required for `blind`: minimum time for which walks have listed the entry. This time must cover all assumed retries.',
+      'Required for `blind`: minimum time from the first to the last walk that listed the entry. It must cover all assumed retries.',
     ),
     snapshots: z.int().min(1).optional().describe('Minimum number of walks that have found the callback.'),
     maxGap: Duration.optional().describe(
@@ -28,12 +28,12 @@ export const stuckWhen = z
       .default(STUCK_DEFAULTS.pastRetryWindow)
       .describe('Minimum time in progress, as a multiple of the time that all retries and attempts may take.'),
     assumeMaxRetries: intOption({ min: 0, max: 100, otherwise: STUCK_DEFAULTS.assumeMaxRetries }).describe(
-      'Assumed number of retries. A higher number that the service reports takes precedence.',
+      'Assumed number of retries. If the service reports a higher number, that number applies.',
     ),
     assumeTimeout: Duration.prefault(formatDuration(STUCK_DEFAULTS.assumeTimeout)).describe(
       'Assumed maximum duration of an attempt.',
     ),
-    idleFor: Duration.optional().describe('Minimum time since the newest event of the message or its callback.'),
+    idleFor: Duration.optional().describe('Minimum time without an event of the message or of its callback.'),
   })
   .superRefine((stuckWhen, context) => {
     const { assumeMaxRetries, assumeTimeout, seenFor, inProgressFor } = stuckWhen;

@@ -31,7 +31,7 @@ export const ConfigInput = z.strictObject({
     .array(z.string().min(1))
     .default([])
     .describe(
-      'Glob patterns of files with further accounts, relative to this file: `[accounts.d/*.yaml]`. Each file is a list.',
+      'Glob patterns of files with further accounts, relative to the configuration file: `[accounts.d/*.yaml]`. Each file is a YAML list.',
     ),
   accounts: z
     .array(accountWithOverrides, { error: 'must be a list of accounts' })
@@ -43,14 +43,14 @@ export const ConfigInput = z.strictObject({
   collect: collectOptions
     .refine(isAnyEnabled, { error: NONE_ENABLED })
     .prefault({})
-    .describe('Data to collect, by collector.'),
+    .describe('Settings of each collector.'),
   objectives: objectivesOptions
     .prefault({})
     .describe('Objectives for messages, used in metrics, alert rules and dashboards.'),
   schedules: schedulesOptions
     .superRefine(uniqueNames)
     .default([])
-    .describe('Recurring deliveries. The agent looks for each expected start in the event log.'),
+    .describe('Recurring deliveries. For each expected start, the agent looks for a message in the event log.'),
   staleness: stalenessOptions
     .prefault({})
     .describe('When outdated data is marked as stale, and when stale data is withdrawn (no longer exposed).'),
@@ -62,7 +62,7 @@ export const ConfigInput = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'A dead man’s switch, such as healthchecks.io, which the agent requests regularly. While data is stale or a token is rejected, the agent appends `/fail` to the path.',
+      'A dead man’s switch, such as healthchecks.io. The agent requests its URL regularly. While data is stale or a token is rejected, the agent appends `/fail` to the path.',
     ),
   autoCancel: autoCancelOptions
     .prefault({})

@@ -79,7 +79,7 @@ export const serverOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'For `store.kind: postgres`: URL at which standbys and Prometheus reach this process. If several processes share this file, use `{ env: NAME }`. Default: `listen` and the host name.',
+      'For `store.kind: postgres`: URL at which standbys and Prometheus reach this process. If several processes share the configuration file, use `{ env: NAME }`. Default: from `listen` and the host name.',
     ),
   lifecycle: z
     .boolean()
@@ -93,13 +93,13 @@ export const serverOptions = z.strictObject({
     .max(100_000)
     .default(BOUNDS.maxConnections)
     .describe(
-      'Maximum number of open connections. At the limit, a new connection replaces the longest idle one. If none is idle, the agent refuses the new connection.',
+      'Maximum number of open connections. At the limit, a new connection replaces the one that has been idle longest. If none is idle, the new one is refused.',
     ),
   allowedHosts: z
     .array(allowedHost)
     .default([])
     .describe(
-      'Hosts that requests may name in the Host header, such as `[dw.example.com]`. Other requests get 421. This prevents DNS rebinding. Default: any host.',
+      'Allowed hosts in the Host header of requests, such as `[dw.example.com]`. Requests with another host get 421. This prevents DNS rebinding. Default: any host.',
     ),
   webConfigFile: z
     .string()

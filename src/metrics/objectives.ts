@@ -10,12 +10,14 @@ const ratio = z
 export const objectivesOptions = z.strictObject({
   delivered: ratio
     .default(0.99)
-    .describe('Target share of ended messages that are delivered. The rest is the error budget.'),
+    .describe('Target share of delivered messages among ended messages. The rest is the error budget.'),
   onTime: ratio
     .default(0.99)
-    .describe('Target share of messages that are delivered within `onTimeWithin`. Failed messages are not on time.'),
+    .describe(
+      'Target share of messages that are delivered within `onTimeWithin`. Failed messages count as not on time.',
+    ),
   onTimeWithin: Duration.prefault('5m').describe(
-    'Maximum time from a message’s due time to its delivery. A change does not affect earlier messages.',
+    'Maximum time from a message’s due time to its delivery. Changing this value does not affect earlier messages.',
   ),
   window: Duration.prefault('30d').describe('Period to which `delivered` and `onTime` apply.'),
   dlqMaxAge: Duration.prefault('1d').describe('Age at which a dead letter counts as too old.'),

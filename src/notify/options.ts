@@ -50,7 +50,7 @@ const alertmanagerOptions = z.strictObject({
     )
     .min(1, { error: 'must have at least one address' })
     .describe(
-      'URLs of all members of a cluster, without `/api/v2`. Each member gets every alert. Do not use a load balancer.',
+      'URLs of all members of a cluster, without `/api/v2`. Each member gets every alert, so do not use a load balancer.',
     ),
 });
 
@@ -65,12 +65,12 @@ const webhookOptions = z
     url: secretAddress
       .optional()
       .describe(
-        'URL for POST requests when alerts change: `{ env: NAME }`, `{ file: PATH }` or the URL itself. All formats except `pagerduty` require it.',
+        'URL to which alerts are sent with POST: `{ env: NAME }`, `{ file: PATH }` or the URL itself. All formats except `pagerduty` require it.',
       ),
     secret: secret
       .nullable()
       .default(null)
-      .describe('Key that signs requests (`pagerduty`: the routing key): `{ env: NAME }` or `{ file: PATH }`.'),
+      .describe('Key for signing requests, or the routing key for `pagerduty`: `{ env: NAME }` or `{ file: PATH }`.'),
     headers: headerSettings.describe(
       'Headers for the format `template`. Each value is a text or `{ env: NAME }`. Default content type: application/json.',
     ),
@@ -95,7 +95,7 @@ const webhookOptions = z
         'Alerts with the same values of these labels are sent as one notification. `[]`: all alerts together. Not for `pagerduty`.',
       ),
     groupWait: DurationOrZero.prefault('10s').describe(
-      'How long a change waits for further changes of its group. Not for `pagerduty`.',
+      'How long changes of a group are collected before they are sent. Not for `pagerduty`.',
     ),
     repeatEvery: Duration.prefault('4h').describe(
       'Interval at which an unchanged firing group is sent again. A refused alert is also retried after this time.',
@@ -128,7 +128,7 @@ export const silenceOptions = z
   .strictObject({
     match: labelMatch
       .refine(match => Object.keys(match).length > 0, { error: 'must have at least one label' })
-      .describe('Labels of the silenced alerts. An alert must have all of them, with one of the listed values each.'),
+      .describe('Labels of the silenced alerts. An alert matches if it has every label with one of the listed values.'),
     from: timeWithZone.nullable().default(null).describe('Start, inclusive. Default: immediately.'),
     until: timeWithZone.nullable().default(null).describe('End, exclusive. Required if there are no `windows`.'),
     windows: z
@@ -136,7 +136,7 @@ export const silenceOptions = z
       .max(100)
       .default([])
       .describe('The silence applies only while one of these windows is open. Default: always.'),
-    reason: z.string().min(1).max(200).describe('Reason, which is shown with the alert.'),
+    reason: z.string().min(1).max(200).describe('Reason for the silence, shown with the alert.'),
   })
   .refine(({ from, until }) => from === null || until === null || from < until, {
     error: 'must be after from',
@@ -169,7 +169,7 @@ export const notifierOptions = z
     match: labelMatch
       .default({})
       .describe(
-        'Labels of the alerts to send. An alert must have all of them, with one of the listed values each. Default: all alerts.',
+        'Labels of the alerts to send. An alert matches if it has every label with one of the listed values. Default: all alerts.',
       ),
     alertmanager: alertmanagerOptions
       .optional()

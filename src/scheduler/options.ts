@@ -8,16 +8,16 @@ export const stalenessOptions = z.strictObject({
     .max(1000)
     .default(3)
     .describe(
-      'Data is stale after this number of intervals without a complete read. For walks (full scans of the dead-letter queue), two intervals are the maximum. A read that is longer than its interval extends the interval.',
+      'Data is stale if no read has completed for this number of intervals. For walks (full scans of the dead-letter queue), the number is at most two. If a read takes longer than its interval, its duration counts instead.',
     ),
   withdrawAfter: z
     .number()
     .min(1)
     .max(10_000)
     .default(20)
-    .describe('Stale data is withdrawn after this number of intervals without a complete read.'),
+    .describe('Stale data is withdrawn if no read has completed for this number of intervals.'),
   withdrawAtMost: Duration.prefault('30m').describe(
-    'Upper limit for the time until data is withdrawn. Only stale data is withdrawn.',
+    'Same as `withdrawAfter`, but as a time. The shorter of the two applies.',
   ),
 });
 

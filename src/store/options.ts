@@ -9,7 +9,7 @@ const MEGABYTES = { error: 'must be a whole number from 1 to 100000' };
 
 const historyOptions = z.strictObject({
   keep: DurationOrZero.prefault('48h').describe(
-    'How long the history (one sample a minute) is kept for charts and for `growth` and `ratio` conditions. `0s`: no history.',
+    'How long the history (one sample a minute) is kept for charts and for `growth` and `ratio` alerts. `0s`: 90 minutes, in memory.',
   ),
   maxMB: z
     .int(MEGABYTES)
@@ -17,7 +17,7 @@ const historyOptions = z.strictObject({
     .max(100_000, MEGABYTES)
     .default(100)
     .describe(
-      'Maximum megabytes (10^6 bytes) of the history, shared equally by all accounts. Above this size, the oldest hours are deleted.',
+      'Maximum megabytes (10^6 bytes) of the history. Each account has an equal share, above which its oldest hours are deleted.',
     ),
 });
 
@@ -42,7 +42,7 @@ export const storeOptions = z
       .refine(text => text !== '' && !text.includes('\0'), { error: 'must be the path of a file' })
       .default('./data/delivery-watch.db')
       .describe(
-        'For `sqlite`: file on a local disk, relative to the working directory. Only one agent may use the file. The agent creates the folder.',
+        'For `sqlite`: path of a file on a local disk, relative to the working directory. Only one agent may use the file. The agent creates the folder.',
       ),
     url: url
       .nullable()
@@ -55,7 +55,7 @@ export const storeOptions = z
       .regex(/^[a-z_][a-z0-9_]{0,62}$/, { error: 'must be up to 63 of a-z, 0-9 and _, and begin with no digit' })
       .refine(name => !name.startsWith('pg_'), { error: 'must not begin with pg_' })
       .default('delivery_watch')
-      .describe('For `postgres`: schema of all tables, which is created if missing.'),
+      .describe('For `postgres`: schema that contains all tables, created if missing.'),
     lease: Duration.refine(ms => ms >= LEASE.min && ms <= LEASE.max, { error: LEASE.error })
       .prefault('15s')
       .describe('For `postgres`: a standby replaces a leader that has not renewed its lease for this time (5s to 5m).'),

@@ -11,7 +11,7 @@ export const logOptions = z.strictObject({
   format: z
     .enum(['json', 'text'], { error: 'must be json or text' })
     .default('json')
-    .describe('Format on standard error. `json`: one object per line. `text`: easier to read.'),
+    .describe('Log format on standard error. `json`: one object per line. `text`: easier to read.'),
   deadLetters: z
     .boolean()
     .default(false)
@@ -21,7 +21,7 @@ export const logOptions = z.strictObject({
 export type LogOptions = z.output<typeof logOptions>;
 
 const headers = headerSettings.describe(
-  'Headers of export requests, such as an API key: `{ env: NAME }` or the value itself. The headers are sent only to the configured `endpoint`.',
+  'Headers of export requests, such as an API key. Each value is a text or `{ env: NAME }`. The headers are sent only to the configured `endpoint`.',
 );
 
 export const tracingOptions = z.strictObject({
@@ -29,7 +29,7 @@ export const tracingOptions = z.strictObject({
     .boolean()
     .default(false)
     .describe(
-      'Whether the agent exports a trace of each sampled round (read by a collector): see docs/integrations.md#traces.',
+      'Whether the agent exports a trace of each sampled round (one read by a collector): see docs/integrations.md#traces.',
     ),
   endpoint: httpUrl
     .default('http://localhost:4318')
@@ -41,7 +41,7 @@ export const tracingOptions = z.strictObject({
   messages: z
     .boolean()
     .default(false)
-    .describe('Whether deliveries of messages with a sampled `traceparent` are exported as spans of the same trace.'),
+    .describe('Whether deliveries of messages with a sampled `traceparent` are exported as spans of that trace.'),
 });
 
 export type TracingOptions = z.output<typeof tracingOptions>;

@@ -59,7 +59,7 @@ export const upstreamOptions = z.strictObject({
     )
     .default([])
     .describe(
-      'Hosts to connect to without the proxy. `example.com` and `.example.com` include subdomains. `*.example.com` matches only subdomains, and `*` every host. IP addresses and a final `:port` are allowed.',
+      'Hosts to connect to without the proxy. `example.com` and `.example.com` include subdomains, `*.example.com` matches only subdomains, and `*` matches every host. IP addresses and a final `:port` are allowed.',
     ),
   caFile: z
     .string()
@@ -69,7 +69,7 @@ export const upstreamOptions = z.strictObject({
     .describe('PEM file with additional CA certificates, reloaded when it changes.'),
   connectTimeout: Duration.prefault('5s').describe('Timeout for connecting to the service.'),
   timeout: Duration.prefault('30s').describe(
-    'Timeout for a request, including the connection and all retries. The first wait for the request budget does not count.',
+    'Timeout for a request, including the connection and all retries. Waiting for the request budget before the first attempt does not count.',
   ),
 });
 
@@ -83,7 +83,7 @@ export function maxForReading({ requestsPerDay }: { readonly requestsPerDay: num
 }
 
 const budgetOptions = z.strictObject({
-  requestsPerSecond: z.number().positive().max(10_000).default(5).describe('Sustained request rate.'),
+  requestsPerSecond: z.number().positive().max(10_000).default(5).describe('Maximum sustained request rate.'),
   burst: intOption({ min: 1, max: 10_000, otherwise: 10 }).describe(
     'Number of requests that may be sent at once after an idle period.',
   ),
@@ -151,7 +151,7 @@ const pathOptions = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      "Path of the account's record, below `management.baseUrl`, such as `/v2/qstash/users`. If null, limits and usage are not read.",
+      'Path of the account’s limits and usage, below `management.baseUrl`, such as `/v2/qstash/users`. If null, they are not read.',
     ),
 });
 
@@ -159,11 +159,11 @@ const retentionOptions = z.strictObject({
   dlq: Duration.nullable()
     .default(null)
     .describe(
-      'How long the service keeps dead letters. This setting enables `delivery_dlq_retention_seconds`, alerts about expiry, and the reason `expired` for messages that left the queue.',
+      'How long the service keeps dead letters. Required for `delivery_dlq_retention_seconds`, for alerts about expiry, and for `reason="expired"` in `delivery_dlq_left_total`.',
     ),
   events: Duration.nullable()
     .default(null)
-    .describe('How long the service keeps events. `idleFor` of auto-cancel rules must be shorter.'),
+    .describe('How long the service keeps events. `idleFor` in auto-cancel rules must be shorter.'),
 });
 
 /** Returns the configuration key of a limit: its label value in camel case. */
@@ -186,7 +186,7 @@ const managementOptions = z.strictObject({
     .regex(/^[\x21-\x39\x3b-\x7e]+$/, { error: 'must be visible ASCII characters, without spaces and colons' })
     .describe('User name.'),
   password: secret.describe(
-    'Password: `{ env: NAME }` or `{ file: PATH }`. If a token reset returns a new password, `rotate-token` writes it to the file.',
+    'Password: `{ env: NAME }` or `{ file: PATH }`. If a token reset returns a new password, `rotate-token` writes it to this file.',
   ),
 });
 
@@ -214,7 +214,7 @@ export const accountOptions = z
       .regex(/^[A-Za-z0-9-]{1,64}$/, { error: 'must be 1 to 64 of A-Z a-z 0-9 -' })
       .nullable()
       .default(null)
-      .describe('Replacement of `{region}` in `regionalBaseUrl`.'),
+      .describe('Value that replaces `{region}` in `regionalBaseUrl`.'),
     token: secret.describe(
       'Bearer token: `{ env: NAME }` or `{ file: PATH }`. The file is read again when it changes.',
     ),
@@ -222,7 +222,7 @@ export const accountOptions = z
       .nullable()
       .default(null)
       .describe(
-        'Token with write permission for cancels, if `token` is read-only. The action token is loaded only if a rule may cancel. Default: `token`.',
+        'Token with write permission for cancels, if `token` is read-only. The action token is loaded only if an auto-cancel rule may cancel. Default: `token`.',
       ),
     management: managementOptions
       .nullable()
@@ -236,16 +236,16 @@ export const accountOptions = z
       .nullable()
       .default(null)
       .describe(
-        `Public plan of the account: ${PLAN_NAMES.map(name => `\`${name}\``).join(', ')}. \`check-config\` compares the plan with \`limits\`, with \`retention\` and with the number of requests per day.`,
+        `Public plan of the account: ${PLAN_NAMES.map(name => `\`${name}\``).join(', ')}. \`check-config\` warns if \`limits\`, \`retention\` or the required requests per day do not fit the plan.`,
       ),
     retention: retentionOptions.prefault({}),
     limits: limitsOptions
       .prefault({})
       .describe(
-        'Limits of your plan, such as `{ dlqSize: 10000 }`. Limits from the management API or a token reset take precedence.',
+        'Limits of your plan, such as `{ dlqSize: 10000 }`. Limits that the management API or a token reset reports take precedence.',
       ),
     budget: budgetOptions.prefault({}).describe('Request budget of the account, shared by collectors and auto-cancel.'),
-    paths: pathOptions.prefault({}).describe('Paths of endpoints, if your service uses different ones.'),
+    paths: pathOptions.prefault({}).describe('Paths of endpoints, if they differ in your service.'),
   })
   .superRefine(({ regionalBaseUrl, region, management, paths }, context) => {
     if (management && rotatesKeys(`${management.baseUrl.replace(/\/+$/, '')}${paths.rotateToken}`)) {

@@ -56,16 +56,16 @@ const dimensions = Object.keys(DIMENSIONS) as Dimension[];
 const options = z.strictObject({
   enabled: z.boolean().default(true).describe('Whether the agent reads the dead-letter queue.'),
   every: Duration.prefault('30s').describe(
-    'Interval between reads of new entries. A read without new entries takes one request.',
+    'Interval between reads of new entries. Without new entries, a read takes one request, or up to five with `fromDateMeans: creation`.',
   ),
   rescanEvery: Duration.prefault('10m').describe(
-    'Interval between walks (full scans of the queue and its filters), at one request per 100 entries. If the queue has fewer than 100 entries, every read is a walk.',
+    'Interval between walks (full scans of the queue and of each filter). A walk takes one request per 100 entries. If the queue has fewer than 100 entries, every read is a walk.',
   ),
   fromDateMeans: z
     .enum(['auto', 'entry', 'creation'], { error: 'must be auto, entry or creation' })
     .default('auto')
     .describe(
-      'Whether the service compares `fromDate` with the entry time or the creation time. `auto` tests the service, and assumes `creation` until a test proves `entry`.',
+      'Time that the service compares with `fromDate`: when a message entered the queue (`entry`) or was created (`creation`). `auto`: the agent assumes `creation` until a test proves `entry`.',
     ),
   filters: z
     .array(filter)
@@ -77,9 +77,9 @@ const options = z.strictObject({
     .array(z.enum(dimensions, { error: `must be one of ${dimensions.join(', ')}` }))
     .default(['urlHost', 'responseStatus'])
     .transform(all => [...new Set(all)])
-    .describe('Dimensions by which the messages in the queue are counted, each in a separate metric.'),
+    .describe('Dimensions by which the messages in the queue are counted. Each dimension has a separate metric.'),
   maxSeriesPerBreakdown: intOption({ min: 1, max: 10_000, otherwise: 50 }).describe(
-    'Maximum number of values per dimension with separate series, largest first. `__other__` is the sum of all other values.',
+    'Maximum number of values per dimension with separate series (most messages first). `__other__` is the sum of all other values.',
   ),
 });
 

@@ -18,14 +18,14 @@ import type { TraceOptions } from './traces.ts';
 const options = z.strictObject({
   enabled: z.boolean().default(true).describe('Whether the agent reads the event log.'),
   every: Duration.prefault('15s').describe(
-    'Interval between reads. A read takes one request per 1,000 new events. A busy log takes one more request per minute.',
+    'Interval between reads. A read takes one request per 1,000 new events. A busy log takes one additional request per minute.',
   ),
   window: Duration.prefault('5m').describe('Length of the window of `delivery_events_recent`.'),
   overlap: Duration.prefault('60s').describe(
-    'Maximum delay of an event that is still processed in order. Numbers about messages lag behind the newest event by this time.',
+    'How late an event may appear in the log and still be processed in order. Metrics about messages lag behind the newest event by this time.',
   ),
   lateSweep: Duration.prefault('30m').describe(
-    'Maximum delay of an event that is still counted. Each minute of the log is read again at this age.',
+    'How late an event may appear in the log and still be counted. Each minute of the log is read again at this age.',
   ),
   destination: z
     .enum(DESTINATIONS, { error: `must be one of ${DESTINATIONS.join(', ')}` })
@@ -37,7 +37,7 @@ const options = z.strictObject({
   destinationHistograms: z
     .boolean()
     .default(false)
-    .describe('Whether the histograms of time to deliver and queue wait also have the label `destination`.'),
+    .describe('Whether the histograms of queue wait and time to deliver also have the label `destination`.'),
 });
 
 export type EventsOptions = z.output<typeof options>;

@@ -28,14 +28,14 @@ const schedule = z.strictObject({
   accounts: AccountNames.describe('Accounts with this schedule. Default: all accounts.'),
   match: match.describe('Messages of the schedule. A message must match every key.'),
   cron: CronText.describe(
-    "When a message is expected, as five cron fields: `'0 2 * * *'`. At clock changes, skipped local times are ignored, and repeated ones count once.",
+    "When a message is expected, as five cron fields: `'0 2 * * *'`. When clocks change, skipped local times are ignored, and repeated ones count once.",
   ),
   tz: TimeZone.describe('IANA time zone of `cron`.'),
   grace: Duration.prefault('15m').describe(
-    'Maximum time from the expected start to the first message. Without a message by then, the start is missed. A message may be two seconds early.',
+    'Maximum time from the expected start to the first message. If no message is created by then, the start counts as missed. Messages may be two seconds early.',
   ),
   endsWithin: Duration.prefault('1h').describe(
-    'Maximum time from the creation of the first message to a delivery. Without a delivery by then, the start is late.',
+    'Maximum time from the creation of the first message to a delivery. If no message is delivered by then, the start counts as late.',
   ),
 });
 

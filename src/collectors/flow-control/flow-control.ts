@@ -18,17 +18,19 @@ const globs = z.array(z.string().min(1)).max(1000).default([]);
 
 const options = z.strictObject({
   enabled: z.boolean().default(true).describe('Whether the agent reads flow-control keys.'),
-  every: Duration.prefault('15s').describe('Interval between reads of the key list. Each read takes one request.'),
+  every: Duration.prefault('15s').describe('Interval between reads of the list of keys. Each read takes one request.'),
   include: globs.describe('Keys to show. `*` matches any characters: `[tenant-*]`. Default: all keys.'),
   exclude: globs.describe('Keys to hide, even if `include` matches them.'),
   maxSeries: intOption({ min: 1, max: 100_000, otherwise: 1000 }).describe(
-    'Maximum number of keys with separate series, largest waitlists first. `__other__` is the sum of all other keys.',
+    'Maximum number of keys with separate series (largest waitlists first). `__other__` is the sum of all other keys.',
   ),
   watch: z
     .array(z.string().min(1).max(512))
     .max(100)
     .default([])
-    .describe('Keys that are also read one by one, and always shown. A key is idle if the service does not list it.'),
+    .describe(
+      'Keys that are also read individually, and always shown. If the service does not list a watched key, the key counts as idle.',
+    ),
   watchEvery: Duration.prefault('5s').describe(
     'Interval between reads of the keys in `watch`. A read takes one request per key.',
   ),

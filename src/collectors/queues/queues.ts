@@ -7,12 +7,10 @@ import { type Collector, defineKind } from '../collector.ts';
 import { familiesOf, optionalSample } from '../fact-family.ts';
 
 const options = z.strictObject({
-  enabled: AutoOrOff.describe(
-    '`auto`: the list of queues is read if the service has one. `false`: the list is never read.',
-  ),
+  enabled: AutoOrOff.describe('`auto`: the list of queues is read if the service offers it. `false`: never.'),
   every: Duration.prefault('5m').describe('Interval between reads of the list of queues. Each read takes one request.'),
   maxSeries: intOption({ min: 1, max: 10_000, otherwise: 200 }).describe(
-    'Maximum number of queues with separate series and checks, longest first. `__other__` is the sum of all other queues.',
+    'Maximum number of queues with separate series and checks (longest first). `__other__` is the sum of all other queues.',
   ),
 });
 

@@ -8,9 +8,7 @@ import { familiesOf, optionalSample, toSeconds } from '../fact-family.ts';
 import type { ServiceTime } from '../service-time.ts';
 
 const options = z.strictObject({
-  enabled: AutoOrOff.describe(
-    '`auto`: workflow runs are read if the service lists them. `false`: they are never read.',
-  ),
+  enabled: AutoOrOff.describe('`auto`: workflow runs are read if the service lists them. `false`: never.'),
   every: Duration.prefault('15m').describe('Interval between reads of workflow runs. Each read takes one request.'),
   olderThan: Duration.prefault('1h').describe(
     'Age at which a workflow run in progress counts as stuck. Set it above the longest time that a workflow normally takes, including its waits.',

@@ -132,14 +132,12 @@ export const isMissing = ({ missedAt, lastRunAt = 0 }: ScheduleHistory) =>
   missedAt !== undefined && missedAt > lastRunAt + EARLY;
 
 const options = z.strictObject({
-  enabled: AutoOrOff.describe(
-    '`auto`: the list of schedules is read if the service has one. `false`: the list is never read.',
-  ),
+  enabled: AutoOrOff.describe('`auto`: the list of schedules is read if the service offers it. `false`: never.'),
   every: Duration.prefault('5m').describe(
     'Interval between reads of the list of schedules. Each read takes one request.',
   ),
   maxSeries: intOption({ min: 1, max: 10_000, otherwise: 200 }).describe(
-    'Maximum number of schedules with separate series and checks. Known schedules come first, the others in the order of the list.',
+    'Maximum number of schedules with separate series and checks. Known schedules come first, then the others in the order of the list.',
   ),
 });
 

@@ -41,7 +41,7 @@ function messageOf(notification: Notification) {
 }
 
 export const discord: BodyFormat = {
-  about: 'a message with embeds for a webhook of Discord',
+  about: 'a message with embeds for a Discord webhook',
   maxAlerts: 10,
   hasSecretUrl: true,
   bodyOf: notification => JSON.stringify(messageOf(notification)),

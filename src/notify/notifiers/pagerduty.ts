@@ -40,7 +40,7 @@ function eventOf(notice: Notice, externalUrl: string, routingKey: Secret | undef
 }
 
 export const pagerduty: BodyFormat = {
-  about: 'Events API v2 of PagerDuty, one event per alert',
+  about: 'PagerDuty Events API v2, one event per alert',
   maxAlerts: 1,
   url: 'https://events.pagerduty.com/v2/enqueue',
   key: 'the routing key of the PagerDuty integration',

@@ -46,7 +46,7 @@ function messageOf(notification: Notification) {
 }
 
 export const teams: BodyFormat = {
-  about: 'an Adaptive Card for a workflow of Microsoft Teams',
+  about: 'an Adaptive Card for a Microsoft Teams workflow',
   maxAlerts: 8,
   hasSecretUrl: true,
   bodyOf: notification => JSON.stringify(messageOf(notification)),
