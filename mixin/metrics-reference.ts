@@ -11,15 +11,15 @@ import { agentFamilies } from './queries.ts';
 /** Introductions to the tables of the collectors. */
 const COLLECTORS: Readonly<Record<string, string>> = {
   flow_control:
-    '[collectors.md](collectors.md#flow-control) explains the states. Limits, usage and pauses are exposed if the service reports them. `__other__` is the sum of the keys beyond `collect.flowControl.maxSeries`. The values of a key in `watch` come from its most recent read.',
-  dlq: '[collectors.md](collectors.md) explains breakdowns, groups and filters. Numbers are from the last complete walk (full scan of the queue), plus entries listed since. A message that enters and leaves between two reads is not counted. The entry time comes from the `dlqId`, otherwise from the first read that listed the message. The reason of a message that left is `expired` after more than `retention.dlq`, otherwise `removed`. Without a configured retention, the reason is `unknown`. Callback states are exposed if the service reports them.',
+    '[collectors.md](collectors.md#flow-control) explains the states. Limits, usage and pauses are exposed if the service reports them. `__other__` is the sum of the keys beyond `collect.flowControl.maxSeries`. The values of a key in `watch` come from the most recent read of this key.',
+  dlq: '[collectors.md](collectors.md) explains breakdowns, groups and filters. Numbers are from the last complete walk (full scan of the queue), plus entries listed since then. A message that enters and leaves between two reads is not counted. The entry time comes from the `dlqId`, otherwise from the first read that listed the message. A message that left counts as `expired` if it was in the queue for longer than `retention.dlq`, otherwise as `removed`. Without a configured retention, it counts as `unknown`. Callback states are exposed if the service reports them.',
   queues:
     'Exposed if the service lists queues. The service’s number of waiting messages is sometimes too low, so no built-in check relies on it alone. `__other__` is the sum of the queues beyond `collect.queues.maxSeries`.',
   events:
-    '[collectors.md](collectors.md#events) explains the counters. Numbers about messages lag behind the newest event by `collect.events.overlap` plus up to a minute. Messages without a known creation time are missing from the messages in flight and from the histograms, except the duration of attempts. A message is due when it is created. If its first event contains a later delivery time, the message is due then. `delivery_events_recent` is exact up to 100,000 events. The sweep for delayed events covers at most the last two million events. Counters of a schedule omit starts for which the log may be incomplete.',
+    '[collectors.md](collectors.md#events) explains the counters. Numbers about messages lag behind the newest event by `collect.events.overlap` plus up to a minute. Messages without a known creation time do not count as in flight, and are in no histogram except the duration of attempts. A message is due when it is created, or later if its first event contains a later delivery time. `delivery_events_recent` is exact up to 100,000 events. The sweep for delayed events covers at most the last two million events. Counters of a schedule omit starts for which the log may be incomplete.',
   schedules:
-    '[objectives.md](objectives.md#schedules) explains when a start is missed or unexpected. The label `schedule` is the name of a configured schedule, otherwise the id. These metrics are exposed if the service has a list of schedules. For configured schedules, times, missed and late starts come from the event log instead.',
-  runs: 'Exposed if the service lists workflow runs. If the service ignores the parameters of the request, the round fails instead of reporting no stuck run. The problem `run_stuck` names the oldest run.',
+    '[objectives.md](objectives.md#schedules) explains when a start is missed or unexpected. The label `schedule` is the name of a configured schedule, otherwise the id. These metrics are exposed if the service has a list of schedules. For configured schedules, times, missed starts and late starts come from the event log instead.',
+  runs: 'Exposed if the service lists workflow runs. If the service ignores the parameters of the request, the round fails, so that stuck runs do not stay unnoticed. The problem `run_stuck` names the oldest run.',
 };
 
 const OWN =
@@ -59,7 +59,7 @@ export function metricsReference(): string {
       ofCollector(families),
     ]),
     '### Limits and usage of the plan',
-    'Usage is read only if `paths.account` is set. Limits come from the management API or the last token reset, whichever is newer. Unlimited or unknown limits are absent. [access.md](access.md#tokens) explains the login.',
+    'Usage is read only if `paths.account` is set. Limits come from the management API or the last token reset, whichever is newer. Unlimited or unknown limits are absent. [access.md](access.md#tokens) explains the API login.',
     ofCollector(accountPlan.families),
     '### Reading and requests',
     OWN,

@@ -33,7 +33,7 @@ const { gauge } = familiesOf<PlanFacts>();
 const families = {
   limit: gauge({
     name: 'delivery_account_limit',
-    help: 'Limit of the account’s plan, in bytes, seconds or a number, from the management API, the last token reset or the configuration. Never withdrawn.',
+    help: 'Limit of the account’s plan (bytes, seconds or a number). It comes from the management API, the last token reset or the configuration. Never withdrawn.',
     labels: ['limit'],
     values: { limit: ACCOUNT_LIMITS },
     isLasting: true,

@@ -17,7 +17,7 @@ const notifications = counter(
 
 const problem = gauge(
   'delivery_problem',
-  `Problems that built-in checks find: 1 after a problem has lasted for the \`for\` of its check, 0 for ${longText(ENDED_FOR)} after its end. Beyond ${MAX_ALERTS} subjects of a kind, __other__ represents the rest.`,
+  `Problems that built-in checks find: 1 once a problem has lasted for the time \`for\` of its check. After its end, 0 for ${longText(ENDED_FOR)}. Beyond ${MAX_ALERTS} subjects of a kind, __other__ represents the rest.`,
   ['kind', 'severity', 'subject'],
 );
 

@@ -17,12 +17,12 @@ export const autoCancelFamilies = {
   ),
   plannedOutcomes: counter(
     'delivery_auto_cancel_planned_outcomes_total',
-    `Planned cancels by what happened to the callback, each counted once. success, failed: it ended by itself. in_progress: it was still in progress ${longText(OBSERVED_FOR)} after the plan. unknown: its end was not seen, or it was cancelled.`,
+    `Planned cancels by what happened to the callback, each counted once. success, failed: the callback ended by itself. in_progress: it was still in progress ${longText(OBSERVED_FOR)} after the plan. unknown: the callback was cancelled, or its end was not seen.`,
     ['rule', 'outcome'],
   ),
   skipped: counter(
     'delivery_auto_cancel_skipped_total',
-    'Matched failure callbacks that were not cancelled, by reason. A callback counts again when its reason changes.',
+    'Failure callbacks that match the rule but were not cancelled, by reason. A callback counts again when its reason changes.',
     ['rule', 'reason'],
   ),
   breakerOpen: gauge(

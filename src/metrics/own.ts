@@ -38,7 +38,7 @@ export const ownFamilies = {
   ]),
   dlqRetention: gauge(
     'delivery_dlq_retention_seconds',
-    'Retention of the dead-letter queue, from the configuration, otherwise from the account’s record. Absent if the retention is unknown.',
+    'Retention of the dead-letter queue, from the configuration, otherwise from the limits of the plan. Absent if the retention is unknown.',
   ),
   tokenRejected: gauge(
     'delivery_token_rejected',
@@ -46,7 +46,7 @@ export const ownFamilies = {
   ),
   clockSkew: gauge(
     'delivery_service_clock_skew_seconds',
-    'Service’s clock minus the agent’s clock, estimated from the Date headers of responses. 0 if the clocks may agree. Absent before the first readable Date header.',
+    'Service’s clock minus the agent’s clock, estimated from the Date headers of responses. 0 if the clocks may be equal. Absent before the first readable Date header.',
   ),
   counting: gauge(
     'delivery_event_log_counting',

@@ -67,7 +67,7 @@ export const filterFamilies = {
   }),
   filterProven: gauge({
     name: 'delivery_dlq_filter_proven',
-    help: 'Whether every row of the filter is readable and contains all fields that the filter uses (1) or not (0).',
+    help: 'Whether all rows that the service lists for the filter are readable and have the fields that the filter uses (1) or not (0).',
     labels: ['filter'],
     pick: facts =>
       perFilter(facts, ({ messages, isProven }) => (messages === undefined ? undefined : Number(isProven))),
@@ -131,7 +131,7 @@ export const dlqFamilies = {
   }),
   oldestInProgress: gauge({
     name: 'delivery_dlq_failure_callback_oldest_in_progress_timestamp_seconds',
-    help: 'Time when a walk first found the longest-running failure callback in progress. Absent if no failure callback is in progress.',
+    help: 'Time when a walk first found that the longest-running failure callback was in progress. Absent if no failure callback is in progress.',
     pick: ({ oldestInProgress }) => toSeconds(oldestInProgress),
   }),
   endedCallbacks: counter({

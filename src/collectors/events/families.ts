@@ -103,7 +103,7 @@ const total = counter({
 export const eventFamilies = {
   recent: gauge({
     name: 'delivery_events_recent',
-    help: 'Events of the last events.window by state. The state unknown includes all other states.',
+    help: 'Events by state, from the recent period events.window. The state unknown includes all other states.',
     labels: ['state'],
     values: { state: EVENT_STATES },
     pick: ({ gauges }) => gauges && EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })),
@@ -115,7 +115,7 @@ export const eventFamilies = {
   }),
   lag: gauge({
     name: 'delivery_event_log_lag_seconds',
-    help: 'Delay of the event log: time from an event to the last read that did not list the event yet. Maximum of the last 10 to 20 minutes with new events.',
+    help: 'Delay of the event log: time from an event to the last read that did not list this event yet. The value is the maximum over the last 10 to 20 minutes with new events.',
     pick: ({ gauges }) => toSeconds(gauges?.lag),
   }),
   since: gauge({
@@ -202,7 +202,7 @@ export const eventFamilies = {
   }),
   due: counter({
     name: 'delivery_messages_due_total',
-    help: 'Messages that were on time, failed or became overdue, each counted once. This is the total for delivery_messages_on_time_total.',
+    help: 'Messages that were on time, failed or became overdue, each counted once. delivery_messages_on_time_total counts the part that was on time.',
     pick: ({ log }) => log.due,
   }),
   onTime: counter({

@@ -152,7 +152,7 @@ const perSchedule = ({ schedules }: AllScheduleFacts, numberOf: (facts: Schedule
 export const scheduleFamilies = {
   scheduleStarted: gauge({
     name: 'delivery_schedule_last_started_timestamp_seconds',
-    help: 'Latest start of the schedule. For a configured schedule: creation of its latest message. Absent before the first start.',
+    help: 'Latest start of the schedule. For a configured schedule: creation time of its latest message. Absent before the first start.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ lastStarted }) => toSeconds(lastStarted)),
   }),
@@ -170,7 +170,7 @@ export const scheduleFamilies = {
   }),
   scheduleNext: gauge({
     name: 'delivery_schedule_next_expected_timestamp_seconds',
-    help: 'Next start that the service announces for the schedule, absent during a pause. For a configured schedule: next expected start after the part of the log that has been read.',
+    help: 'Next start that the service announces for the schedule, absent during a pause. For a configured schedule: first expected start after the part of the log that has been read.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ next }) => toSeconds(next)),
   }),
@@ -182,7 +182,7 @@ export const scheduleFamilies = {
   }),
   scheduleLate: counter({
     name: 'delivery_schedule_late_total',
-    help: 'Starts of the configured schedule without a delivery within endsWithin after the creation of the first message.',
+    help: 'Late starts of the configured schedule: no message was delivered within endsWithin after the first one was created.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ late }) => late),
   }),

@@ -80,7 +80,7 @@ export const flowControlFamilies = {
   ),
   rateUsed: perKey(
     'rate_used',
-    'Deliveries started in the current rate-limit period for the flow-control key. Absent if the service’s number is of an earlier period.',
+    'Deliveries started in the current rate-limit period for the flow-control key. Absent if the service’s number is from an earlier period.',
     key => key.rateUsed,
   ),
   ratePeriod: perKey('rate_period_seconds', 'Rate-limit period of the flow-control key.', key => key.ratePeriodSeconds),

@@ -221,7 +221,7 @@ const families = {
   }),
   unexpected: counter({
     name: 'delivery_schedule_unexpected_starts_total',
-    help: 'Unexpected starts of the schedule: during a pause, too early, or a second start within 30 s. Second starts come from the event log, except around a restart of the agent. The list shows at most one other start between two reads.',
+    help: 'Unexpected starts of the schedule: during a pause, too early, or a second start within 30 s. Second starts come from the event log, except around a restart of the agent. Other starts come from the list, which shows at most one start between two reads.',
     labels: ['schedule'],
     pick: ({ listed }) => each(listed, ({ history }) => history.unexpected),
   }),
