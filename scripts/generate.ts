@@ -86,7 +86,7 @@ function configReference(schema: JsonSchema): string {
 /** Returns the list of families in the history for docs/store.md. */
 function historyList(): string {
   const names = recorded.flatMap(({ family, largest, along = [] }) => {
-    const suffix = largest === undefined ? '' : ` (the ${largest} largest)`;
+    const suffix = largest === undefined ? '' : ` (${largest} largest series)`;
     return [family, ...along].map(({ name }) => `\`${name.replace('delivery_', '')}\`${suffix}`);
   });
   return `Families (\`delivery_…\`): ${names.join(', ')}.`;

@@ -171,7 +171,7 @@ const ROUTES: readonly Route[] = [
 const OTHER_EXPOSURES = [
   [
     '`/metrics`, `/probe`',
-    'names of accounts, flow-control keys and filters; destination hosts; if configured, routes, workflow addresses without user and query, queues, topics, schedules, labels',
+    'names of accounts, flow-control keys and filters; destination hosts; if configured, routes, workflow URLs without user names and query strings, queues, topics, schedules, labels',
   ],
   ['`/` and the other pages', 'the content of the API routes below'],
   ['`/api/v1/sd`', "accounts, and the leader's address"],

@@ -99,7 +99,7 @@ export function createContexts(deps: ContextsDeps) {
   if (behind > 0) {
     log.warn(
       { account, seconds: behind / 1000 },
-      'the newest journal entry is in the future: limits use its time as the present',
+      'the newest journal entry is in the future: limits use its time instead of the current time',
     );
   }
   const time = createLimitClock(clock, state.lastAt, ms => {
@@ -107,7 +107,7 @@ export function createContexts(deps: ContextsDeps) {
     walksNeeded = (deps.walk().facts?.walks ?? walks) + WALKS_BEFORE;
     log.warn(
       { account, seconds: ms / 1000 },
-      'the system clock was changed: cancels are suspended until three more complete walks',
+      'the system clock was changed: cancels are suspended until three more walks are complete',
     );
   });
 

@@ -84,7 +84,7 @@ const LOOKUP_FAILURES = {
 
 const PROBLEMS = 'accounts, their problems and failed rounds';
 const MESSAGES = 'ids, labels and URLs of messages, and IP addresses of publishers';
-const CALLBACKS = 'DLQ ids, workflow addresses without user and query';
+const CALLBACKS = 'DLQ ids, workflow URLs without user names and query strings';
 
 export const API_ENDPOINTS: readonly ApiEndpoint[] = [
   define({
@@ -108,7 +108,7 @@ export const API_ENDPOINTS: readonly ApiEndpoint[] = [
   define({
     path: '/api/v1/accounts/{name}',
     description: 'All data of an account.',
-    exposes: 'flow-control keys; ids, labels and URLs of dead letters, without user and query',
+    exposes: 'flow-control keys; ids and labels of dead letters, and their URLs without user names and query strings',
     response: 'Account',
     failures: { 400: INVALID, 404: NOT_CONFIGURED },
     view: (views, { params: { name = '' } }) => ofAccount(views, name, views.account),
