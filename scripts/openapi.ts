@@ -112,7 +112,7 @@ const ROUTES: readonly Route[] = [
     method: 'get',
     path: '/api/v1/sd',
     description:
-      'Prometheus service discovery: one target per account, at the leader if several processes share the store.',
+      'Prometheus service discovery: one target per account. If several processes share the store, the targets point to the leader.',
     responses: {
       200: { description: 'The targets.', json: 'Targets' },
       400: { description: '`server.externalUrl` is not set and the request has no Host header.', text: 'text/plain' },
@@ -159,7 +159,7 @@ const ROUTES: readonly Route[] = [
       path: `/api/v1/auto-cancel/${verb}`,
       description:
         verb === 'pause'
-          ? 'Stops all cancels until resume. Responds once no more cancels can be sent, within 30 s.'
+          ? 'Stops all cancels until resume. Responds within 30 s, once no more cancels can be sent.'
           : 'Ends a pause.',
       body: 'Reason',
       responses: { 200: { description: 'The affected accounts.', json: 'Stopped' }, ...BODY, 409: NOT_DONE },

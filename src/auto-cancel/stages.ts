@@ -124,7 +124,7 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
     name: 'clock',
     reasons: {
       clock_skew: `the clocks of the agent and the service differ by more than ${formatDuration(MAX_CLOCK_SKEW)}`,
-      clock_unknown: 'no recent response had a readable `Date`',
+      clock_unknown: 'no recent response had a readable header `Date`',
     },
     phases: ALWAYS,
     check({ clockSkew }) {
@@ -194,9 +194,9 @@ const nextDeliveryStage: CallbackStage = {
   reasons: {
     next_delivery: 'the service will deliver the callback again: it is waiting, not stuck',
     run_unread: 'the list of workflow runs could not be read, or a row of the response was unreadable',
-    run_not_listed: 'the list of workflow runs lacks the run or, unless the rule is `blind`, its failure callback',
-    run_unknown:
-      'the dead letter has no valid run id or no creation time of the run, but the service lists workflow runs',
+    run_not_listed:
+      'the run (or, unless the rule is `blind`, its failure callback) is missing from the list of workflow runs',
+    run_unknown: 'the service lists workflow runs, but the dead letter lacks a valid run id or the run’s creation time',
   },
   phases: ALWAYS,
   check({ next, time }) {
@@ -259,11 +259,11 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
     reasons: {
       unresolved: 'an earlier cancel of the same callback has no outcome yet',
       sent_before:
-        'a cancel was already sent: in this episode under another id (`idFrom` was changed), or with `blind` in any episode',
+        'a cancel was already sent in this episode (before `idFrom` was changed) or, if the rule is `blind`, in any episode',
       not_in_progress_lately:
-        'the rule is `blind`, and the service reported no callback in progress within `recheckAfter`',
+        'the rule is `blind`, and the service refused a cancel less than `recheckAfter` ago: no callback was in progress',
       rate_limited:
-        'the service responded to two or more cancels of this callback with 429; the agent waits ten minutes, then twice as long each time',
+        'the service responded to two or more cancels of this callback with 429; the agent waits ten minutes, and doubles this wait after each further 429',
     },
     phases: BEFORE_INTENT,
     check: ({ journal, evaluated, time }) => earlierCancelReason(evaluated, journal, time.elapsed),
@@ -286,7 +286,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
       ...Object.fromEntries(LOOKED.map(state => [`now_${state}`, 'the state of the callback has changed'])),
       another_episode: 'the callback was re-run',
       another_event: 'the event log contains a new event',
-      idle_for: 'the newest event is more recent than `idleFor`',
+      idle_for: 'the newest event is more recent than `idleFor` allows',
       unknown_idle_for: 'the time of the newest event is unknown',
       look_failed: 'the entry could not be read again, or a row of the response was unreadable',
     },
@@ -299,7 +299,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   nextDeliveryStage,
   {
     name: 'deadline',
-    reasons: { too_late: 'the final check is older than two minutes, or the intent older than 30 s' },
+    reasons: { too_late: 'the final check is older than two minutes, or the intent is older than 30 s' },
     phases: ALWAYS,
     check: ({ isLate }) => (isLate ? 'too_late' : undefined),
   },

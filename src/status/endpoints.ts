@@ -99,7 +99,7 @@ export const API_ENDPOINTS: readonly ApiEndpoint[] = [
   define({
     path: REPORT_PATH,
     description:
-      'Health of all accounts and of the agent: problems, and data that is not current. `delivery-watch report` formats it.',
+      'Health of all accounts and of the agent: problems, and data that is not current. `delivery-watch report` prints this response.',
     exposes: PROBLEMS,
     response: 'Report',
     failures: { 400: INVALID },
@@ -164,7 +164,7 @@ export const API_ENDPOINTS: readonly ApiEndpoint[] = [
   define({
     path: '/api/v1/auto-cancel',
     description:
-      'Rules, pauses, breakers, tracked failure callbacks and the journal of auto-cancel. Lists are empty while it is off.',
+      'Rules, pauses, breakers, tracked failure callbacks and the journal of auto-cancel. Lists are empty while auto-cancel is off.',
     exposes: CALLBACKS,
     query: AutoCancelQuery,
     response: 'AutoCancel',
@@ -174,7 +174,7 @@ export const API_ENDPOINTS: readonly ApiEndpoint[] = [
   }),
   define({
     path: '/api/v1/openapi.json',
-    description: 'This description.',
+    description: 'This description of the API (OpenAPI).',
     response: 'application/json',
     failures: { 400: INVALID },
     view: () => JSON.parse(readDocument('openapi.json')),
@@ -216,7 +216,7 @@ export const API_ENDPOINTS: readonly ApiEndpoint[] = [
   }),
   define({
     path: '/api/v1/journal',
-    description: 'The newest lines of the auto-cancel journal, at most 10,000, oldest first.',
+    description: 'The newest lines of the auto-cancel journal (at most 10,000), in chronological order.',
     exposes: CALLBACKS,
     query: z.object({
       since: z.string().default('24h').describe('Start: a duration before now, such as 90m, or a time.'),
