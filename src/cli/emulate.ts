@@ -17,7 +17,9 @@ export async function startEmulatorFor(
 }
 
 const timeNote = (speed: number) =>
-  `Time runs ${speed} times as fast, but only for this service. Agents and Prometheus keep real time, so timestamps are in their future. To speed up an agent as well, use demo.`;
+  speed === 0
+    ? 'The clock of this service is stopped.'
+    : `Time runs ${speed} times as fast, but only for this service. Agents and Prometheus keep real time, so timestamps are in their future. To speed up an agent as well, use demo.`;
 
 interface Options {
   readonly port: number;

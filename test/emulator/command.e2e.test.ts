@@ -11,7 +11,7 @@ test('demo --help lists the scenarios', async () => {
 });
 
 test.each([
-  ['60', /Time runs 60 times as fast for this service alone\. Agents and Prometheus keep real time/],
+  ['60', /Time runs 60 times as fast, but only for this service\. Agents and Prometheus keep real time/],
   ['0', /The clock of this service is stopped\./],
 ])('emulate --speed %s prints how the emulated clock differs from real time', async (speed, note) => {
   const cli = startCli(['emulate', '--port', '0', '--speed', speed]);

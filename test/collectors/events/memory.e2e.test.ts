@@ -26,12 +26,12 @@ async function read(minutes: number, options: object) {
 // Warm up first, so that compiled code and object shapes are not measured.
 const warmUp = () => read(2, {});
 
-it('deduplication uses less than 140 bytes per stored event', async () => {
+it('deduplication uses less than 160 bytes per stored event', async () => {
   await warmUp();
   const before = liveBytes();
   const agent = await read(10, { overlap: '1h', window: '1h', lateSweep: '1h' });
   const events = 10 * MESSAGES * STATES.length;
-  expect((liveBytes() - before) / events).toBeLessThan(140);
+  expect((liveBytes() - before) / events).toBeLessThan(160);
   expect(agent.shown().gauges).toMatchObject({ inFlight: 0, recent: { created: 10 * MESSAGES } });
 });
 
