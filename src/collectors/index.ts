@@ -110,7 +110,7 @@ export { type DlqFacts, MAX_KINDS_SHOWN, type SelectionFacts, shownFilters } fro
 export { breakdownFamilies, dlqFamilies, filterFamilies } from './dlq/families.ts';
 export { type EventsFacts, eventFamilies, eventTotals } from './events/families.ts';
 export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-options.ts';
-export { type ScheduleFacts, scheduleFamilies } from './events/schedules.ts';
+export type { ScheduleFacts } from './events/schedules.ts';
 export { type FlowControlFacts, flowControlFamilies, type TrackedKey } from './flow-control/families.ts';
 export type { KeyLimits, LimitChange } from './flow-control/limits.ts';
 export type { QueuesFacts } from './queues/queues.ts';

@@ -40,9 +40,6 @@ export const MAX_BAD_RATIO = 0.9;
 /** Time in which no message ends although at least `MIN_BAD` become overdue. */
 export const NOTHING_ENDED = 30 * MINUTE;
 
-/** Limit for the share of attempts within `over` that lead to a retry. It applies only if there are more than `fewest` attempts. */
-export const RETRIES = { share: 0.25, fewest: 40, over: 15 * MINUTE } as const;
-
 /** Limits for a destination: failed attempts that must be exceeded, if fewer succeeded, and failed messages, if none was delivered. */
 export const DESTINATION = {
   attempts: { more: 10, over: 15 * MINUTE },
@@ -71,8 +68,6 @@ export const DLQ_FULL = 0.8;
 export const DLQ_EXPIRING = 0.8;
 /** Age of an entry, in multiples of the retention, that shows that the configured retention is too short. */
 export const RETENTION_EXCEEDED = 1.1;
-/** Limit for the share of finished failure callbacks that failed. A few failures are normal. */
-export const CALLBACKS_FAILED = 0.2;
 
 /**
  * Growth of a waitlist within an hour: the minimum of the last third exceeds the maximum of the first third, so that a burst
@@ -87,19 +82,15 @@ export const WAITLIST_UNCHANGED = 30 * MINUTE;
 export const RECENT_REQUESTS = 15 * MINUTE;
 /** Limits for requests that got 429: more than `share` of all requests, and at least `fewest`. */
 export const RATE_LIMITED = { share: 0.1, fewest: 5 } as const;
-/** Minimum number of responses without a list that is reported. One or two may come from an intermediary. */
-export const LISTS_MISSING = 3;
 /** Share of the remaining day for which the other requests must suffice. */
 export const REQUESTS_LAST = 0.25;
 /** Intervals of complete walks for which a temporary error of a filter is not reported. */
 export const FILTER_WALKS = 1.5;
 /** Age of the newest event at which the log counts as lagging while messages are moving. */
 export const LOG_BEHIND = 15 * MINUTE;
-/** Age of the newest event, and its multiple of the average time between two events, at which the log may be lagging. */
-export const LOG_SLOW = { age: 2 * MINUTE, intervals: 10 } as const;
 /** Difference between the clocks of the service and the agent that is reported. */
 export const CLOCK_SKEW = 10_000;
-/** Time without data after which an account counts as blind. With default intervals this precedes any withdrawal of data. */
+/** Time for which data is stale before an account counts as blind. With default intervals this precedes any withdrawal of data. */
 export const BLIND_FOR = 2 * MINUTE;
 /** Maximum number of alerts per rule or kind and account, including recently resolved ones. Limits memory use and stored rows. */
 export const MAX_ALERTS = 100;
@@ -110,12 +101,6 @@ export const ENDED_FOR = 10 * MINUTE;
 export const OBSERVED_FOR = 2 * DAY;
 /** Age at which a cancel without a known outcome is reported. */
 export const UNRESOLVED = 30 * MINUTE;
-
-/**
- * Missed or late starts of a schedule within an hour: the minimum that is reported if the schedule has started or delivered again
- * since, and the normal share of late starts, caused by retries.
- */
-export const STARTS = { fewest: 2, usuallyLate: 0.1 } as const;
 
 /** Time without a delivery after which a queue with waiting messages counts as blocked. */
 export const QUEUE_BLOCKED = 30 * MINUTE;

@@ -26,7 +26,6 @@ export interface Comparison {
 
 interface ComparedWith {
   readonly receiver: Pick<Receiver, 'selects' | 'grouping'>;
-  /** Returns the id of an alert's group. */
   readonly idOf: (labels: Labels) => string;
   readonly log: SentLog;
   /** Identity of the receiver now; undefined while its secret cannot be read. */
@@ -72,4 +71,28 @@ export function compare({ notices, isKnown }: AlertStates, own: ComparedWith): C
     else if (to !== '') group.unchanged.push({ ...notice, status: 'firing', isSuppressed: true });
   }
   return { groups, states };
+}
+
+export interface Item {
+  readonly id: string;
+  readonly notice: Notice;
+  /** Whether the request contains the complete group, so that its next repetition is due after `repeatEvery`. */
+  readonly isWhole: boolean;
+}
+
+/** A request, and the number of the group's alerts that it omits. */
+export interface DueRequest {
+  readonly labels: Labels;
+  readonly items: readonly Item[];
+  readonly left: number;
+}
+
+/** Splits alerts into requests, until the first `unsent` ones are in one. */
+export function split(labels: Labels, all: readonly Item[], maxAlerts: number, unsent: number): readonly DueRequest[] {
+  const requests: DueRequest[] = [];
+  for (let at = 0; at < Math.max(unsent, Math.min(1, all.length)); at += maxAlerts) {
+    const items = all.slice(at, at + maxAlerts);
+    requests.push({ labels, items, left: all.length - items.length });
+  }
+  return requests;
 }

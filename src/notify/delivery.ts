@@ -4,11 +4,18 @@ import { hashedId } from '../kit/hash.ts';
 import type { Runtime } from '../kit/runtime.ts';
 import { StoreError } from '../store/errors.ts';
 import type { Store } from '../store/store.ts';
-import { type AlertStates, type ComparedGroup, type Comparison, compare } from './compare.ts';
+import {
+  type AlertStates,
+  type ComparedGroup,
+  type Comparison,
+  compare,
+  type DueRequest,
+  type Item,
+  split,
+} from './compare.ts';
 import { JournalCursors, type NoticeSource } from './journal-cursors.ts';
 import { fingerprintOf, groupIds, type Labels, type Notice } from './notice.ts';
 import type { Receiver, SendResult } from './notifiers/receiver.ts';
-import { type DueRequest, type Item, split } from './requests.ts';
 import { SENT, type SentAlert, SentLog } from './sent-log.ts';
 
 /** Whether this process may send. Checked before each request; waits only if another process may lead. */
@@ -196,7 +203,6 @@ export class Delivery {
     return compared.groups;
   }
 
-  /** Returns the requests that are due now. */
   #requests(groups: Comparison['groups']): readonly DueRequest[] {
     const { isMerging, maxAlerts } = this.#receiver;
     const requests: DueRequest[] = [];

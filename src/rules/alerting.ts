@@ -7,12 +7,9 @@ import { Sending, type SendingDeps, type SendingSettings } from '../notify/sendi
 import { createSilences, type Silences } from '../notify/silences.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import { isNotHeld, NO_ACCOUNT } from '../store/store.ts';
-import { type AccountAlerts, openAccountAlerts } from './account-alerts.ts';
-import { type Alert, ruleNames, sentOf } from './alert.ts';
-import { builtinRules } from './builtin.ts';
+import { type AccountAlerts, type Alert, openAccountAlerts, ruleNames, sentOf } from './account-alerts.ts';
 import type { CheckResult } from './checks/run.ts';
-import { type AlertsDeps, type Builtin, createAlerts } from './evaluate-account.ts';
-import type { EvaluatedRule } from './evaluation.ts';
+import { type AlertsDeps, type Builtin, builtinRules, createAlerts, type EvaluatedRule } from './evaluation.ts';
 import { createAlertFacts, type RuledAccount } from './facts.ts';
 import { collectorsOf } from './families.ts';
 import { type AlertRule, type AlertsOptions, isAbout } from './options.ts';
@@ -84,8 +81,6 @@ export class Alerting {
   #config: AlertingSettings;
   #silences: Silences;
   #checkAgent: (() => readonly CheckResult[]) | undefined;
-  /** Whether this process evaluates the agent's alerts. */
-  #isAgentOpen = false;
 
   /** Throws if a secret of a notifier is missing. */
   constructor(config: AlertingSettings, deps: AlertingDeps) {
@@ -102,14 +97,9 @@ export class Alerting {
     this.#silences = createSilences(config.alerts.silences, this.#deps.clock.now);
     for (const { alerts } of this.#entries.values()) alerts.use(this.#silences);
     await this.sending.use(config, receivers);
-    try {
-      await this.#evaluateAgent();
-    } catch (error) {
-      this.#deps.log.warn({ error: String(error) }, 'alerts about the agent are off: their states could not be read');
-    }
+    await this.#evaluateAgent();
   }
 
-  /** Starts senders, the heartbeat and the evaluation of all accounts. */
   start(): void {
     this.sending.start();
     for (const entry of this.#entries.values()) void this.#startEvaluation(entry);
@@ -123,7 +113,6 @@ export class Alerting {
     await this.#openStates(account);
     await this.sending.open(account);
     if (account !== NO_ACCOUNT) return;
-    this.#isAgentOpen = true;
     await this.#evaluateAgent();
   }
 
@@ -149,16 +138,21 @@ export class Alerting {
     });
   }
 
-  /** Sets the checks of the built-in alerts about the agent, which are evaluated once `NO_ACCOUNT` is open. Rejects with StoreError. */
+  /** Sets the checks of the built-in alerts about the agent, which are evaluated once `NO_ACCOUNT` is open. */
   async watchAgent(check: () => readonly CheckResult[]): Promise<void> {
     this.#checkAgent = check;
     await this.#evaluateAgent();
   }
 
-  /** Resolves the alerts of an account that was removed from the configuration and commits the change. Never rejects. */
+  /** Resolves the alerts of an account that was removed from the configuration, and commits the change. Never rejects. */
   async remove(account: string): Promise<void> {
     const entry = this.#entries.get(account);
-    if (entry) await this.#resolveAll(account, entry);
+    if (!entry) return;
+    const { clock, log, tracer } = this.#deps;
+    await entry.loop.close();
+    await createAlerts({ alerts: entry.alerts, rules: [], facts: NO_FACTS, clock, log, tracer })();
+    // The logs of sent alerts suffice to send the end.
+    this.#entries.delete(account);
   }
 
   /** Loop bodies that evaluate the accounts. They never reject. */
@@ -180,7 +174,6 @@ export class Alerting {
     return this.#config.alerts.enabled ? [alerts, problems] : [problems];
   }
 
-  /** Agent-wide metrics. */
   get sources(): readonly Source[] {
     const entry = this.#entries.get(NO_ACCOUNT);
     return [...this.sending.sources, ...(entry ? [entry.sources.problems] : [])];
@@ -224,7 +217,7 @@ export class Alerting {
   async #evaluateAgent(): Promise<void> {
     const check = this.#checkAgent;
     const entry = this.#entries.get(NO_ACCOUNT);
-    if (!check || !entry || !this.#isAgentOpen) return;
+    if (!check || !entry) return;
     await this.#switch(entry, { rules: [], builtin: this.#builtin('agent', check), facts: NO_FACTS });
   }
 
@@ -261,22 +254,6 @@ export class Alerting {
       evaluate: async () => undefined,
     };
     this.#entries.set(account, entry);
-  }
-
-  /** Resolves all alerts at once. They are shown and sent as resolved until they expire; then the entry is deleted. */
-  async #resolveAll(account: string, entry: Entry): Promise<void> {
-    const { clock, log, tracer } = this.#deps;
-    const { alerts } = entry;
-    const evaluate = createAlerts({ alerts, rules: [], facts: NO_FACTS, clock, log, tracer });
-    entry.rules = [];
-    entry.evaluate = async () => {
-      await evaluate();
-      if (alerts.current().alerts.size > 0) return;
-      if (this.#entries.get(account) === entry) this.#entries.delete(account);
-      void entry.loop.close();
-    };
-    await entry.evaluate();
-    await this.#startEvaluation(entry);
   }
 
   async #save(entry: Entry | undefined): Promise<void> {

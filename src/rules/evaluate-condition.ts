@@ -44,8 +44,6 @@ export interface ActiveSeries {
   readonly heldFor?: number | undefined;
   /** Start of the condition, if the data itself shows it (ms since the Unix epoch). */
   readonly since?: number | undefined;
-  /** Time after the start of the episode for which the alert does not fire (ms). */
-  readonly minorFor?: number;
 }
 
 /** Result of a condition: the series for which it holds. Other series do not match; with `atLeast`, they are unknown. */

@@ -1,14 +1,17 @@
 import { OTHER } from '../collectors/index.ts';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
+import type { Tracer } from '../kit/tracer.ts';
 import { MAX_ALERTS } from '../metrics/thresholds.ts';
 import type { CheckKind } from '../model/check-kind.ts';
 import { fingerprintOf, type Labels } from '../notify/notice.ts';
-import type { AccountAlerts } from './account-alerts.ts';
-import { type Alert, type Evaluated, isOfRule, ruleNames } from './alert.ts';
-import type { ActiveSeries } from './evaluate-condition.ts';
-import { type AlertRule, expand } from './options.ts';
+import { type AccountAlerts, type Alert, type Evaluated, isOfRule, ruleNames } from './account-alerts.ts';
+import { BUILTIN_KINDS, isSent } from './checks/alerts.ts';
+import type { CheckResult } from './checks/run.ts';
+import { type ActiveSeries, type AlertEvidence, type AlertFacts, evaluateCondition } from './evaluate-condition.ts';
+import { type AlertRule, type AlertsOptions, expand, selectorsOf } from './options.ts';
 import { advance } from './state.ts';
+import { createAlertEvidence, type WindowHistory } from './windows.ts';
 
 /** A rule to evaluate: one of the configuration, or that of a kind of problem. */
 export interface EvaluatedRule extends Omit<AlertRule, 'when'> {
@@ -101,13 +104,9 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
 
   /** Returns the next state of an alert. `candidate`: its series, if it is listed. */
   function advanced(rule: EvaluatedRule, before: Alert | undefined, candidate: Candidate | undefined, isOver: boolean) {
-    const { since, heldFor, minorFor = 0 } = candidate ?? {};
-    const now = clock.now();
-    const startsAt = before && before.state.phase !== 'resolved' ? before.state.startsAt : (since ?? now);
-    const isMinor = minorFor > 0 && now - startsAt < minorFor;
-    const isUnknown = !isOver && (!candidate || (isMinor && before?.state.phase === 'firing'));
-    const holds = isUnknown ? 'unknown' : isMinor ? 'minor' : candidate !== undefined;
-    return advance(before?.state, rule, { holds, heldFor, since, now, monotonic: clock.monotonic() });
+    const { since, heldFor } = candidate ?? {};
+    const holds = candidate !== undefined || (isOver ? false : 'unknown');
+    return advance(before?.state, rule, { holds, heldFor, since, now: clock.now(), monotonic: clock.monotonic() });
   }
 
   function evaluate(rule: EvaluatedRule, before: Evaluated): RuleAlerts {
@@ -142,4 +141,131 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
       unknown: new Set(unknown.flatMap(({ rule }) => ruleNames(rule))),
     });
   };
+}
+
+/** Returns a rule for each kind of problem, sent or not. `externalUrl`: base URL of the pages. */
+export const builtinRules = (
+  { enabled, builtin }: Pick<AlertsOptions, 'enabled' | 'builtin'>,
+  about: 'account' | 'agent',
+  externalUrl: string | null,
+): readonly EvaluatedRule[] =>
+  BUILTIN_KINDS.filter(({ isOfAgent }) => isOfAgent === (about === 'agent')).map(definition => {
+    const { kind, alert, severity, isOfAgent, for: pending, keepFiringFor } = definition;
+    const base = externalUrl?.replace(/\/+$/, '');
+    const annotations: Labels =
+      base === undefined
+        ? {}
+        : {
+            runbook_url: `${base}/runbooks/${alert}`,
+            status_url: isOfAgent ? `${base}/` : `${base}/accounts/{{ $labels.account }}`,
+          };
+    const isUnsent = !enabled || !isSent(definition, builtin);
+    return { name: alert, kind, for: pending, keepFiringFor, labels: { kind, severity }, annotations, isUnsent };
+  });
+
+/** Returns the result of a kind's rule. `results`: the results of its checks. */
+export function builtinResult(
+  { annotations: { status_url } }: EvaluatedRule,
+  results: readonly CheckResult[],
+  account: string,
+): RuleResult {
+  const unknown = results.flatMap(each => each.unknown);
+  const listed = results.flatMap(({ findings }) =>
+    findings.map(({ subject, since, text, deadLetterKind: kind }): ActiveSeries => {
+      const page = kind !== undefined && status_url !== undefined && expand(status_url, { account }, 1);
+      const labels: Labels = subject === undefined ? {} : { subject };
+      const annotations: Labels = { summary: text, ...(page && { status_url: `${page}/dlq?kind=${kind}` }) };
+      return { labels, value: 1, annotations, since };
+    }),
+  );
+  // Any subject without a result may be one of those that an alert without an own subject is about.
+  const isAbout = (subject: string | undefined, own: string | undefined) =>
+    subject === undefined || own === undefined || own === OTHER || own === subject;
+  return {
+    listed,
+    isOver: labels => !unknown.some(({ subject }) => labels === undefined || isAbout(subject, labels.subject)),
+  };
+}
+
+/** Built-in rules of an account or of the agent, and their checks. */
+export interface Builtin {
+  readonly rules: readonly EvaluatedRule[];
+  check(): readonly CheckResult[];
+}
+
+export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'evaluateRule'> {
+  readonly rules: readonly AlertRule[];
+  readonly builtin?: Builtin | undefined;
+  readonly facts: AlertFacts;
+  readonly tracer: Tracer;
+  /** Without it, windows are unknown. */
+  readonly history?: WindowHistory | undefined;
+}
+
+/** Returns a summary of the condition, unless the rule has a summary or description. */
+export function defaultSummary({ annotations, when }: AlertRule, account: string, value: number): Labels {
+  if (annotations.summary !== undefined || annotations.description !== undefined) return {};
+  const metrics = selectorsOf(when).map(({ metric }) => metric);
+  return { summary: `${metrics.join(' / ')} of ${account}: ${Number(value.toPrecision(4))} (condition ${when.kind}).` };
+}
+
+function conditionResult(rule: AlertRule, account: string, evidence: AlertEvidence): RuleResult {
+  const { when } = rule;
+  const result = evaluateCondition(when, evidence);
+  if (result === 'unknown') return UNKNOWN_RESULT;
+  const isComplete = !('atLeast' in result);
+  const listed = isComplete ? result : result.atLeast;
+  return {
+    listed: listed.map(series => ({ ...series, annotations: defaultSummary(rule, account, series.value) })),
+    isOver: labels => isComplete && !selectorsOf(when).some(selector => evidence.isInconclusive(selector, labels)),
+  };
+}
+
+/** Returns a loop body that evaluates the rules of one account. It never rejects. */
+export function createAlerts(deps: AlertsDeps): () => Promise<void> {
+  const { alerts, rules, builtin, facts, history, clock, log, tracer } = deps;
+  const { account } = alerts;
+  const evidence = createAlertEvidence(
+    rules.map(({ when }) => when),
+    facts,
+    clock,
+    history,
+  );
+  /** Results of the checks in this evaluation, by kind; undefined if a check threw an error. */
+  let checked: ReadonlyMap<string, readonly CheckResult[]> | undefined;
+
+  function runChecks(): void {
+    checked = undefined;
+    try {
+      checked = Map.groupBy(builtin?.check() ?? [], ({ check }) => check.kind);
+    } catch (error) {
+      log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
+    }
+  }
+
+  const evaluate = createEvaluation({
+    alerts,
+    rules: [...(builtin?.rules ?? []), ...rules],
+    evaluateRule({ when, ...rule }) {
+      if (when) return conditionResult({ when, ...rule }, account, evidence);
+      return checked ? builtinResult(rule, checked.get(rule.kind ?? '') ?? [], account) : UNKNOWN_RESULT;
+    },
+    clock,
+    log,
+  });
+  return () =>
+    tracer.span('evaluate alerts', { account }, async () => {
+      try {
+        await evidence.prepare().catch(error => {
+          log.warn(
+            { account, error: String(error) },
+            'failed to read history; windows of more than 90 minutes start empty',
+          );
+        });
+        runChecks();
+        await evaluate();
+      } catch (error) {
+        log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
+      }
+    });
 }

@@ -26,13 +26,11 @@ const FILTER_FAMILIES = new Set(Object.values(filterFamilies).map(({ name }) => 
 /** Whether this process has not completed this round yet, although there is something to read. */
 const isUnread = ({ dataAt, idle }: RoundStatus) => dataAt === undefined && idle !== 'not_due';
 
-/** Converts a sample to a series. */
 function toSeries({ labels, value }: Sample): Series {
   const named = Object.entries(labels).flatMap(([name, text]) => (text === undefined ? [] : [[name, text] as const]));
   return { labels: Object.fromEntries(named), value };
 }
 
-/** Whether a selector selects a series of the account. */
 export const isSelected = ({ labels }: Selector, own: Series['labels']): boolean =>
   Object.entries(labels).every(([label, values]) => label === 'account' || values.includes(own[label] ?? ''));
 

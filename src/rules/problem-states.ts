@@ -2,7 +2,7 @@ import { alertingFamilies } from '../metrics/alerting.ts';
 import type { Sample, Source } from '../metrics/family.ts';
 import { ENDED_FOR } from '../metrics/thresholds.ts';
 import type { CheckKind, CheckSeverity } from '../model/check-kind.ts';
-import type { Alert, Evaluated } from './alert.ts';
+import type { Alert, Evaluated } from './account-alerts.ts';
 
 /** State of a problem. Page, API, report and notifications show `startsAt` as its start. */
 export interface ProblemState {
@@ -11,7 +11,6 @@ export interface ProblemState {
   readonly subject: string | null;
   /** Milliseconds since the Unix epoch. */
   readonly startsAt: number;
-  /** Text of the last finding. */
   readonly text: string;
   readonly isFiring: boolean;
   /** Whether the last evaluation found nothing: the alert only keeps firing. */

@@ -30,8 +30,7 @@ export interface Durations {
 
 /** Result of a condition. Times in ms: `now` since the Unix epoch, `monotonic` on the monotonic clock. */
 export interface Evaluation {
-  /** `minor`: only a finding of lower severity than the alert's. It starts an episode, but the alert does not fire for it. */
-  readonly holds: boolean | 'minor' | 'unknown';
+  readonly holds: boolean | 'unknown';
   /** Start of the condition, if the data itself shows it (ms since the Unix epoch). */
   readonly since?: number | undefined;
   /** Time for which the condition has certainly held, if the data itself shows it. */
@@ -48,9 +47,7 @@ const since = (seenAt: number | undefined, now: number) => (seenAt === undefined
 /** Returns the state while a condition holds. `startsAt`: start of the episode; `heldFor`: time for which it has held so far. */
 function hold(startsAt: number, heldFor: number, durations: Durations, evaluation: Evaluation): AlertState {
   const longest = Math.max(heldFor, evaluation.heldFor ?? 0);
-  if (evaluation.holds !== 'minor' && longest >= durations.for)
-    return { phase: 'firing', startsAt, firedAt: evaluation.now };
-  if (evaluation.holds === 'minor') return { phase: 'pending', startsAt, heldFor: 0 };
+  if (longest >= durations.for) return { phase: 'firing', startsAt, firedAt: evaluation.now };
   return { phase: 'pending', startsAt, heldFor: longest, seenAt: evaluation.monotonic };
 }
 
@@ -69,13 +66,12 @@ export function advance(
   if (state?.phase === 'firing') {
     const { startsAt, firedAt } = state;
     if (holds === 'unknown') return { ...state, seenAt: undefined };
-    if (holds === true) return { phase: 'firing', startsAt, firedAt };
+    if (holds) return { phase: 'firing', startsAt, firedAt };
     const clearFor = state.clearFor === undefined ? 0 : state.clearFor + since(state.seenAt, monotonic);
     if (clearFor < durations.keepFiringFor) return { phase: 'firing', startsAt, firedAt, clearFor, seenAt: monotonic };
     return { phase: 'resolved', startsAt, endsAt: Math.max(now, startsAt) };
   }
-  if (holds === true || holds === 'minor')
-    return hold(Math.min(evaluation.since ?? now, now), 0, durations, evaluation);
+  if (holds === true) return hold(Math.min(evaluation.since ?? now, now), 0, durations, evaluation);
   // The clock may have been set forward or back.
   return state && Math.abs(now - state.endsAt) < RESOLVED_RETENTION ? state : undefined;
 }

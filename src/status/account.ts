@@ -129,7 +129,7 @@ export interface ShownSource {
   readonly shown: () => ShownFacts;
   readonly status: () => AccountStatus;
   readonly isTokenRejected: () => boolean | undefined;
-  readonly meter: Pick<AccountMeter, 'requests' | 'rowsRejected' | 'listsMissing'>;
+  readonly meter: Pick<AccountMeter, 'requests'>;
   readonly budgetRemaining: () => number | undefined;
   readonly history: Pick<AccountHistory, 'recent'>;
   readonly serviceClock: Pick<ServiceTime, 'at' | 'skew'>;

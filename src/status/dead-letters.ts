@@ -9,9 +9,8 @@ import {
 } from '../collectors/index.ts';
 import { HOUR } from '../history/recent.ts';
 import { recordOf } from '../kit/record.ts';
-import type { CheckInput } from '../rules/checks/account.ts';
-import { kindChanges } from '../rules/checks/kinds.ts';
-import type { DataStatus } from '../rules/checks/rounds.ts';
+import type { CheckInput, DataStatus } from '../rules/checks/account.ts';
+import { kindChanges } from '../rules/checks/dead-letters.ts';
 import type { Visible } from '../scheduler/board.ts';
 import type { AccountView } from './api/account.ts';
 import { isoTime, orNull } from './values.ts';

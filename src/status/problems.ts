@@ -1,7 +1,5 @@
 import { CHECK_SEVERITIES } from '../model/check-kind.ts';
-import { severityOf } from '../rules/checks/check.ts';
 import type { CheckResult } from '../rules/checks/run.ts';
-import { clockTime } from '../rules/checks/words.ts';
 import type { ProblemState } from '../rules/problem-states.ts';
 import type { Problem } from './api/parts.ts';
 import { isoTime } from './values.ts';
@@ -26,11 +24,9 @@ export function problemsOf(
   });
   const found = results.flatMap(({ check, findings }) =>
     findings.map(finding => {
-      const { subject = null, text: sentence, deadLetterKind, retryAt = 0 } = finding;
-      const { kind } = check;
+      const { subject = null, text, deadLetterKind } = finding;
+      const { kind, severity } = check;
       const since = starts.get(keyOf(kind, subject)) ?? finding.since ?? now;
-      const text = retryAt > now ? `${sentence.slice(0, -1)}; retried at ${clockTime(retryAt, now)}.` : sentence;
-      const severity = severityOf(check, finding, now - since);
       return problem({ kind, severity, subject, text, deadLetterKind }, check.alert, since);
     }),
   );

@@ -43,8 +43,6 @@ export const recorded: readonly Recorded[] = [
   { family: eventFamilies.answers },
   { family: eventFamilies.timeToDeliver },
   { family: eventFamilies.gaps },
-  { family: eventFamilies.scheduleMissed, largest: 200 },
-  { family: eventFamilies.scheduleLate },
   {
     family: flowControlFamilies.waitlistSize,
     sum: true,
@@ -52,8 +50,6 @@ export const recorded: readonly Recorded[] = [
     along: [flowControlFamilies.parallelismInUse, flowControlFamilies.paused],
   },
   { family: ownFamilies.requests, without: ['endpoint'] },
-  { family: ownFamilies.rowsRejected },
-  { family: ownFamilies.listsMissing },
   { family: ownFamilies.budgetRemaining },
   { family: ownFamilies.up },
   { family: ownFamilies.counting },

@@ -1,6 +1,6 @@
 import { accountPlan, isOptional } from '../collectors/index.ts';
 import type { AccountStatus } from '../model/status.ts';
-import { dataStatusOf } from '../rules/checks/rounds.ts';
+import { dataStatusOf } from '../rules/checks/account.ts';
 import type { Problem } from './api/parts.ts';
 import { type AccountReport, type HealthVerdict, type Report, VERDICTS } from './api/report.ts';
 import type { OverviewRow } from './overview.ts';
@@ -11,7 +11,6 @@ const OF_READING: ReadonlySet<Problem['kind']> = new Set<Problem['kind']>([
   'token_rejected',
   'service_unavailable',
   'data_stale',
-  'data_withdrawn',
   'not_shown',
 ]);
 

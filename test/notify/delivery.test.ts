@@ -145,15 +145,6 @@ describe('groups', () => {
     expect(scene.hook.sent).toHaveLength(40);
   });
 
-  it('a request is limited in size, but contains at least one alert', async () => {
-    const scene = await createScene();
-    const large = { annotations: { summary: 'x'.repeat(100_000) } };
-    for (const x of ['1', '2', '3']) scene.begin(x, large);
-    scene.begin('4', { labels: { alertname: 'B' }, annotations: { summary: 'x'.repeat(1e6) } });
-    await scene.deliver(WAIT);
-    expect(scene.hook.sent).toEqual(['firing 1, firing 2', 'firing 3', 'firing B']);
-  });
-
   it('changed settings regroup the alerts without sending them again, and waiting changes use the new wait', async () => {
     const scene = await createScene(['...']);
     scene.begin('1');

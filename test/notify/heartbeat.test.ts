@@ -1,8 +1,14 @@
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/kit/secret.ts';
 import type { RoundStatus } from '../../src/model/status.ts';
-import { createAgentHeartbeat, type HeartbeatAccount, healthOf } from '../../src/notify/agent-heartbeat.ts';
-import { createHeartbeat, failAddress, type Health } from '../../src/notify/heartbeat.ts';
+import {
+  createAgentHeartbeat,
+  createHeartbeat,
+  failAddress,
+  type Health,
+  type HeartbeatAccount,
+  healthOf,
+} from '../../src/notify/heartbeat.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { createClock, createCounts, MINUTE, never } from '../rules/alerting-scene.ts';
 

@@ -141,10 +141,10 @@ describe('built-in alerts', () => {
     expect(await run({})).toBe('resolved DeliveryDlqGrowing dlq_growing');
   });
 
-  it('a built-in alert fires separately for each subject and ignores findings with a lower severity than its own', async () => {
+  it('a built-in alert fires separately for each subject', async () => {
     const { run } = await setUp();
-    const finding = (subject: string, more: object = {}) => ({ subject, text: `Key ${subject}.`, ...more });
-    expect(await run({ paused_with_backlog: [finding('a', { severity: 'info' }), finding('b')] })).toBe(
+    const finding = (subject: string) => ({ subject, text: `Key ${subject}.` });
+    expect(await run({ paused_with_backlog: [finding('b')] })).toBe(
       'firing DeliveryDispatchPausedWithBacklog paused_with_backlog b',
     );
     expect(await run({ paused_with_backlog: [finding('a'), finding('b')] })).toBe(
@@ -174,9 +174,7 @@ describe('built-in alerts', () => {
     ['DeliveryAutoCancelUnresolved', { cancel_unresolved: [{ subject: 'hung', text: 'Unresolved.' }] }],
     ['DeliveryDispatchPausedWithBacklog', { paused_with_backlog: [{ subject: 'a', text: 'Paused.' }] }],
     ['DeliveryWaitlistStalled', { waitlist_stalled: [{ subject: 'a', text: 'Stalled.' }] }],
-    ['DeliveryScheduleFailing', { schedule_missed: [{ subject: 'a', text: 'Missed.' }] }],
-    ['DeliveryScheduleFailing', { schedule_late: [{ subject: 'a', text: 'Late.' }] }],
-    ['DeliveryBlind', { data_withdrawn: [{ subject: 'dlq', text: 'Withdrawn.' }] }],
+    ['DeliveryBlind', { data_stale: [{ subject: 'dlq', text: 'Stale.' }] }],
     ['DeliveryDlqExpiringSoon', { dlq_expiring: ['Expiring.'] }],
     ['DeliveryMessagesLate', { deliveries_stalled: ['Stalled.'] }],
   ])('%s is resolved within a minute after one good answer', async (alert, results) => {
@@ -276,11 +274,11 @@ describe('built-in alerts', () => {
     },
   );
 
-  it('a problem that is only a warning at first fires `for` after that time, with the start that the data shows', async () => {
+  it('a problem that starts before its first finding has the start that the data shows', async () => {
     const { run, problems, received } = await setUp();
     const since = problems.now() - MINUTE;
-    const stale = { data_stale: [{ subject: 'dlq', text: 'Stale.', since, warningFor: 2 * MINUTE }] };
-    expect(await run(stale, MINUTE + 15 * SECOND)).toBe('');
+    const stale = { data_stale: [{ subject: 'dlq', text: 'Stale.', since }] };
+    expect(await run(stale, 2 * MINUTE)).toBe('');
     expect(problems()).toEqual([expect.objectContaining({ kind: 'data_stale', startsAt: since, isFiring: false })]);
     expect(await run(stale, 30 * SECOND)).toBe('firing DeliveryBlind data_stale dlq');
     expect(received.at(-1)).toMatchObject({ startsAt: new Date(since).toISOString() });
@@ -288,13 +286,15 @@ describe('built-in alerts', () => {
 
   it('each kind has its own state, even if kinds share the name of the alert', async () => {
     const { run, states } = await setUp();
-    const [found, unknown] = [[{ subject: 'dlq', text: 'Old.' }], [{ subject: 'dlq', ...UNKNOWN }]];
-    expect(await run({ data_stale: found }, MINUTE)).toBe('firing DeliveryBlind data_stale dlq');
-    expect(await run({ data_stale: unknown, data_withdrawn: found }, MINUTE)).toBe(
-      'firing DeliveryBlind data_withdrawn dlq',
+    const [found, unknown] = [['Down.'], [{ subject: 'dlq', ...UNKNOWN }]];
+    expect(await run({ data_stale: [{ subject: 'dlq', text: 'Old.' }] }, 3 * MINUTE)).toBe(
+      'firing DeliveryBlind data_stale dlq',
     );
-    expect(await run({ data_withdrawn: found }, MINUTE)).toBe('resolved DeliveryBlind data_stale dlq');
-    const names = ['DeliveryBlind', 'data_stale', 'data_withdrawn'];
+    expect(await run({ data_stale: unknown, service_unavailable: found }, 3 * MINUTE)).toBe(
+      'firing DeliveryBlind service_unavailable',
+    );
+    expect(await run({ service_unavailable: found }, MINUTE)).toBe('resolved DeliveryBlind data_stale dlq');
+    const names = ['DeliveryBlind', 'data_stale', 'service_unavailable'];
     expect(names.map(name => states().get(name))).toEqual(['firing', undefined, 'firing']);
   });
 
@@ -305,22 +305,10 @@ describe('built-in alerts', () => {
     expect([subjects.length, subjects[0], subjects.at(-1)]).toEqual([101, 'b0', '__other__']);
   });
 
-  it('an alert about subjects over the limit does not fire for findings of lower severity than that of the kind', async () => {
-    const { run, problems } = await setUp();
-    const keys = Array.from({ length: 120 }, (_, n) => ({
-      subject: `k${n}`,
-      text: 'Paused.',
-      severity: 'info' as const,
-    }));
-    expect(await run({ paused_with_backlog: keys }, MINUTE)).toBe('');
-    expect(problems()).toHaveLength(101);
-  });
-
-  it('only alerts on shares, growth and forecasts keep firing for more than two minutes after their last finding', () => {
+  it('only alerts on shares, growth, forecasts and schedules keep firing for more than two minutes after their last finding', () => {
     const lasting = [...ACCOUNT_CHECKS, ...AGENT_CHECKS].filter(check => check.keepFiringFor > 2 * MINUTE);
     expect([...new Set(lasting.map(({ kind }) => kind))].sort()).toEqual([
       'account_full',
-      'callbacks_failing',
       'destination_failing',
       'dlq_growing',
       'messages_failing',
@@ -329,7 +317,8 @@ describe('built-in alerts', () => {
       'quota_ending',
       'rate_limited',
       'redeliveries_high',
-      'retries_high',
+      'schedule_late',
+      'schedule_missed',
       'waitlist_growing',
     ]);
   });
@@ -357,7 +346,7 @@ describe('built-in alerts', () => {
     await reload({ builtin: { disable: ['data_stale'] } });
     const stale = [{ subject: 'dlq', text: 'Stale.' }];
     expect(await run({ data_stale: stale }, 5 * MINUTE)).toBe('');
-    expect(await run({ data_withdrawn: stale }, MINUTE)).toBe('firing DeliveryBlind data_withdrawn dlq');
+    expect(await run({ service_unavailable: ['Down.'] }, 3 * MINUTE)).toBe('firing DeliveryBlind service_unavailable');
   });
 
   it('a built-in alert has metrics while it is pending or firing', async () => {

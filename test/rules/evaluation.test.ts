@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
+import type { Alert } from '../../src/rules/account-alerts.ts';
 import { type AccountAlerts, openAccountAlerts } from '../../src/rules/account-alerts.ts';
-import type { Alert } from '../../src/rules/alert.ts';
 import type { ConditionResult } from '../../src/rules/evaluate-condition.ts';
 import { createEvaluation } from '../../src/rules/evaluation.ts';
 import type { AlertRule } from '../../src/rules/options.ts';

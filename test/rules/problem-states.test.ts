@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import type { CheckKind, CheckSeverity } from '../../src/model/check-kind.ts';
-import type { Alert } from '../../src/rules/alert.ts';
+import type { Alert } from '../../src/rules/account-alerts.ts';
 import { problemsSource } from '../../src/rules/problem-states.ts';
 import type { AlertState } from '../../src/rules/state.ts';
 

@@ -48,15 +48,6 @@ describe('alert states', () => {
     expect(phases({ for: 0, keepFiringFor: 0 }, [U, U, T, U])).toBe('inactive inactive firing firing');
   });
 
-  it('a minor finding starts an episode, and the alert fires once a severe one has lasted for `for`', () => {
-    const durations = { for: 2000, keepFiringFor: 0 };
-    expect(phases(durations, ['minor', 'minor', T, T, T])).toBe('pending pending pending pending firing');
-    expect(phases({ for: 0, keepFiringFor: 0 }, ['minor', T, 'minor'])).toBe('pending firing resolved');
-    const first = advance(undefined, durations, { holds: 'minor', since: START - MINUTE, now: START, monotonic: 0 });
-    const later = advance(first, durations, { holds: T, heldFor: MINUTE, now: START + SECOND, monotonic: SECOND });
-    expect(later).toEqual({ phase: 'firing', startsAt: START - MINUTE, firedAt: START + SECOND });
-  });
-
   it('an episode starts with the first evaluation, even if the alert fires later, and never in the future', () => {
     const durations = { for: SECOND, keepFiringFor: 0 };
     const at = (now: number, state?: AlertState) =>

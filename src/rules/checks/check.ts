@@ -6,19 +6,12 @@ import type { Durations } from '../state.ts';
 import type { CheckInput } from './account.ts';
 
 export interface Finding {
-  /** Set if the check can have several findings. */
   readonly subject?: string;
   /** Start (ms since the Unix epoch), if the data shows it. Default: the time of the first detection. */
   readonly since?: number | undefined;
-  /** Default: the severity of the check. No alert fires for a finding of lower severity than that of its kind. */
-  readonly severity?: CheckSeverity;
-  /** Time after the start of the problem for which it is only a warning (ms). */
-  readonly warningFor?: number;
   readonly text: string;
   /** Id of the kind of dead letters that the text names. */
   readonly deadLetterKind?: string;
-  /** Start of the next attempt (ms since the Unix epoch). Alerts omit it, because they are read later. */
-  readonly retryAt?: number | undefined;
 }
 
 /**
@@ -34,12 +27,13 @@ export const UNKNOWN: Unknown = { isUnknown: true };
 /** Result of a check: findings, and subjects without a result. A plain string is a finding with only a text. */
 export type Findings = CheckOutcome | readonly CheckOutcome[];
 export type CheckOutcome = string | Finding | Unknown;
+export type FoundOf = Omit<Finding, 'subject'> | false | 'unknown';
 
 export type BuiltinAlert = `Delivery${string}`;
 
 /**
  * Detects one kind of problem of an account or of the agent. `check` is pure. Several checks may detect one kind: all of them have
- * the same alert and durations, and the first one has the severity of the kind.
+ * the same alert, severity and durations.
  */
 export interface Check<I> extends Durations {
   readonly kind: CheckKind;
@@ -82,18 +76,29 @@ export const checksOf =
   (kind: CheckKind, alert: BuiltinAlert, definition: Definition<CheckInput>): AccountCheck =>
     defineCheck(kind, alert, { collector, ...definition });
 
+/**
+ * Creates the function of a check that runs for each of several rows, such as queues. `subjectOf`: returns the subject of a row;
+ * `check`: returns false if it has no finding.
+ */
+export const eachOf =
+  <Row>(
+    rowsOf: (input: CheckInput) => readonly Row[],
+    subjectOf: (row: Row) => string,
+    check: (input: CheckInput, row: Row) => FoundOf,
+  ) =>
+  (input: CheckInput): readonly CheckOutcome[] =>
+    rowsOf(input).flatMap((row): CheckOutcome | [] => {
+      const subject = subjectOf(row);
+      const found = check(input, row);
+      if (found === 'unknown') return { subject, isUnknown: true };
+      return found ? { ...found, subject } : [];
+    });
+
 /** `keepFiringFor` of alerts on a share or on growth. */
 export const KEEP_FIRING_FOR = 15 * MINUTE;
 
 export const isAtLeast = (severity: CheckSeverity, lowest: CheckSeverity): boolean =>
   CHECK_SEVERITIES.indexOf(severity) <= CHECK_SEVERITIES.indexOf(lowest);
-
-/** Returns the severity of a finding. `age`: time since the start of the problem (ms). */
-export const severityOf = (
-  check: Pick<Check<never>, 'severity'>,
-  { severity = check.severity, warningFor = 0 }: Pick<Finding, 'severity' | 'warningFor'>,
-  age: number,
-): CheckSeverity => (age < warningFor ? 'warning' : severity);
 
 /** Tolerance of `covers` (ms): the history has one sample a minute. */
 const LATE = 2 * MINUTE;
@@ -106,10 +111,5 @@ export const covers = (change: { readonly overSeconds: number } | null | undefin
 export const toAgentTime = ({ now, serviceNow }: CheckInput, time: number | undefined) =>
   time === undefined ? undefined : time - serviceNow + now;
 
-/** Returns the interval of a round (ms); 0 if its collector is disabled. */
-export const intervalOf = ({ rounds }: CheckInput, collector: string, name: string) =>
-  rounds.find(each => each.collector === collector && each.round === name)?.every ?? 0;
-
-/** Whether a number has grown by more than the threshold. */
 export const isMoreBy = ({ share, fewest, many }: Growth, now: number, before: number) =>
   now - before > Math.min(Math.max(share * before, fewest), many);

@@ -7,7 +7,7 @@ import { BACKLOG_TREND, WAITLIST_UNCHANGED } from '../../metrics/thresholds.ts';
 import { isAccountFull } from '../../model/flow-state.ts';
 import { KEY_LIMITS, type KeyLimit } from '../../model/message.ts';
 import type { CheckInput } from './account.ts';
-import { type AccountCheck, checksOf, type Finding, intervalOf, isMoreBy, KEEP_FIRING_FOR, UNKNOWN } from './check.ts';
+import { type AccountCheck, checksOf, eachOf, type FoundOf, isMoreBy, KEEP_FIRING_FOR, UNKNOWN } from './check.ts';
 import { clockTime, count, durationText, growthText, longText, plural } from './words.ts';
 
 const defineCheck = checksOf('flow_control');
@@ -32,7 +32,8 @@ function limitsOf(input: CheckInput, key: TrackedKey): string {
 /** Minimum number of reads in a window, or in each third of a trend. */
 const READS = 3;
 
-const readsTake = (input: CheckInput) => READS * intervalOf(input, 'flow_control', 'list');
+const readsTake = ({ rounds }: CheckInput) =>
+  READS * (rounds.find(({ collector, round }) => collector === 'flow_control' && round === 'list')?.every ?? 0);
 
 /** Minimum share of minutes with a point. Points may be missing, because only the largest keys are recorded. */
 const MIN_POINTS = 0.7;
@@ -64,20 +65,18 @@ function trend(
 }
 
 /** Runs a check for each listed key with waiting messages. */
-const eachKey =
-  (check: (input: CheckInput, row: WaitingKey) => Omit<Finding, 'subject'> | false | 'unknown') =>
-  (input: CheckInput) =>
-    input.keys.flatMap(row => {
-      const { key: subject, waitlistSize: waiting } = row;
-      const found = waiting === undefined ? 'unknown' : waiting > 0 && check(input, { ...row, waiting });
-      if (found === 'unknown') return { subject, isUnknown: true as const };
-      return found ? { ...found, subject } : [];
-    });
+const eachKey = (check: (input: CheckInput, row: WaitingKey) => FoundOf) =>
+  eachOf(
+    ({ keys }) => keys.filter(({ waitlistSize }) => waitlistSize !== 0),
+    ({ key }) => key,
+    (input, { waitlistSize: waiting, ...row }) =>
+      waiting === undefined ? 'unknown' : check(input, { ...row, waiting }),
+  );
 
 /** Maximum time without a recorded value (ms). The waitlist may have changed in a longer gap, such as an outage. */
 const MAX_GAP = 5 * MINUTE;
 
-/** Time for which a changed limit is reported (ms), and maximum number of reported keys, the latest changes first. */
+/** Time for which a changed limit is reported (ms). */
 const CHANGE_SHOWN_FOR = 24 * HOUR;
 const MAX_CHANGED = 100;
 
@@ -88,22 +87,13 @@ export const lastChanges = (limits: KeyLimits | undefined) =>
     return last ? [{ limit, ...last }] : [];
   }).sort((a, b) => b.at - a.at);
 
-function changedLimits({ shown: { flow_control: read }, now }: CheckInput): Finding[] {
-  const pins = new Map(read?.now?.shown.map(({ key, pinned = [] }) => [key, pinned]));
-  const found = [...(read?.committed?.limits ?? [])].flatMap(([key, limits]) => {
-    const changes = lastChanges(limits).filter(({ at }) => now - at < CHANGE_SHOWN_FOR);
-    const [latest] = changes;
-    if (!latest) return [];
-    const texts = changes.map(({ limit, from, to, at }) => {
-      const [what, valueText] = limit === 'period' ? ['rate period', durationText] : [limit, count];
-      const when = `by ${clockTime(at, now).replace(/:\d\d UTC$/, ' UTC')}`;
-      const isPinned = pins.get(key)?.includes(limit === 'parallelism' ? limit : 'rate');
-      return `The ${what} of ${key} was changed from ${valueText(from)} to ${valueText(to)} ${when}${isPinned ? ' (pinned)' : ''}.`;
-    });
-    return { subject: key, since: latest.at, text: texts.join(' ') };
-  });
-  return found.sort((a, b) => b.since - a.since).slice(0, MAX_CHANGED);
-}
+/** Returns the keys whose limits changed in the last day, the latest first. */
+const recentlyChanged = ({ shown: { flow_control: read }, now }: CheckInput) =>
+  [...(read?.committed?.limits ?? [])]
+    .map(([key, limits]) => ({ key, changes: lastChanges(limits).filter(({ at }) => now - at < CHANGE_SHOWN_FOR) }))
+    .filter(({ changes }) => changes.length > 0)
+    .sort((a, b) => (b.changes[0]?.at ?? 0) - (a.changes[0]?.at ?? 0))
+    .slice(0, MAX_CHANGED);
 
 export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('waitlist_growing', 'DeliveryFlowControlBacklogGrowing', {
@@ -158,6 +148,17 @@ export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('limit_changed', 'DeliveryLimitChanged', {
     severity: 'info',
     when: 'in the last day, the parallelism, rate or rate period of a flow-control key was changed. The agent reports at most the 100 keys that changed last',
-    check: changedLimits,
+    check: eachOf(
+      recentlyChanged,
+      ({ key }) => key,
+      ({ now }, { key, changes }) => {
+        const texts = changes.map(({ limit, from, to, at }) => {
+          const [what, valueText] = limit === 'period' ? ['rate period', durationText] : [limit, count];
+          const when = `by ${clockTime(at, now).replace(/:\d\d UTC$/, ' UTC')}`;
+          return `The ${what} of ${key} was changed from ${valueText(from)} to ${valueText(to)} ${when}.`;
+        });
+        return { since: changes[0]?.at, text: texts.join(' ') };
+      },
+    ),
   }),
 ];

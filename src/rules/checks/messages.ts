@@ -1,23 +1,65 @@
-import { dlqFamilies, eventFamilies } from '../../collectors/index.ts';
+import { dlqFamilies, type EventsFacts, eventFamilies } from '../../collectors/index.ts';
 import { ALWAYS, HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
 import { MINUTE } from '../../kit/duration.ts';
 import {
   BURN_WINDOWS,
+  DESTINATION,
   LOG_BEHIND,
-  LOG_SLOW,
   MIN_BAD,
   NOTHING_ENDED,
   REDELIVERED,
-  RETRIES,
 } from '../../metrics/thresholds.ts';
-import { EVENT_STATES, type EventState } from '../../model/message.ts';
+import type { EventState } from '../../model/message.ts';
 import type { CheckInput } from './account.ts';
 import { arePausesUnknown, type BurnPace, burnOf, countedPart, ended, hasBurntFast } from './burns.ts';
-import { type AccountCheck, checksOf, covers, type Findings, KEEP_FIRING_FOR, toAgentTime, UNKNOWN } from './check.ts';
+import {
+  type AccountCheck,
+  type CheckOutcome,
+  checksOf,
+  covers,
+  type Findings,
+  KEEP_FIRING_FOR,
+  toAgentTime,
+  UNKNOWN,
+} from './check.ts';
+import { withGrowingKind } from './dead-letters.ts';
 import { waitlistOf } from './flow-control.ts';
-import { withGrowingKind } from './kinds.ts';
-import { count, durationText, inLast, longText, percent, period, plural, within } from './words.ts';
+import { count, durationText, inLast, longText, percent, plural, within } from './words.ts';
+
+const { attempts, messages } = DESTINATION;
+
+export const attemptsOf = (state: 'error' | 'delivered', destination: string) =>
+  seriesName(eventFamilies.total.name, { state, destination });
+export const messagesOf = (outcome: 'failed' | 'delivered', destination: string) =>
+  seriesName(eventFamilies.finished.name, { outcome, destination });
+
+/** Returns the counts by destination, if events have the label `destination`. */
+export const destinationsOf = (facts: EventsFacts | undefined) =>
+  facts?.labelled.counters ? [...facts.destinations].filter(([destination]) => destination !== '') : [];
+
+/** Windows have values only of destinations that fail. */
+function failingDestinations(input: CheckInput): Findings {
+  const part = countedPart(input, attempts.over);
+  if (part === undefined) return UNKNOWN;
+  const { rise } = input.changes;
+  return destinationsOf(input.shown.events?.committed).flatMap(([subject, { events, finished }]): CheckOutcome | [] => {
+    const errors = rise(attemptsOf('error', subject), events.error, part);
+    const successes = rise(attemptsOf('delivered', subject), events.delivered, part)?.by ?? 0;
+    if (errors && errors.by > Math.max(successes, attempts.more)) {
+      const text = `${count(errors.by)} delivery attempts to ${subject} failed ${within(errors.overSeconds)}, and ${count(successes)} succeeded.`;
+      return { subject, text };
+    }
+    const failed = rise(messagesOf('failed', subject), finished.failed, messages.over);
+    const delivered = rise(messagesOf('delivered', subject), finished.delivered, messages.over);
+    if (!failed || failed.by < messages.fewest || delivered?.by !== 0) return [];
+    if (!covers(delivered, messages.over) && finished.delivered > 0) return [];
+    return {
+      subject,
+      text: `${count(failed.by)} messages to ${subject} failed ${within(failed.overSeconds)}, and none was delivered.`,
+    };
+  });
+}
 
 const defineCheck = checksOf('events');
 
@@ -44,7 +86,6 @@ function hanging({ shown: { events }, keys }: CheckInput): number {
   return (events?.now?.gauges?.overdue ?? 0) - waiting;
 }
 
-/** Mentions late messages that do not count. */
 const besidePaused = (paused: number) => (paused === 0 ? '' : ` (without ${count(paused)} on paused keys)`);
 
 function late(input: CheckInput): Findings {
@@ -55,7 +96,7 @@ function late(input: CheckInput): Findings {
   const { bad, paused, all, allowed, overSeconds } = burnt;
   const target = durationText(input.settings.objectives.onTimeWithin / 1000);
   // A message becomes late before it ends, so late messages may still be in flight.
-  return `In ${period(overSeconds)}, ${plural(bad, 'message')} missed the target of ${target}${besidePaused(paused)}, while ${count(all)} ended (the objective allows ${percent(allowed)} to be late).`;
+  return `${plural(bad, 'message')} missed the target of ${target} ${within(overSeconds)}${besidePaused(paused)}, while ${count(all)} ended (the objective allows ${percent(allowed)} to be late).`;
 }
 
 /** Whether new dead letters or changing waitlists show that messages are being processed. */
@@ -86,22 +127,9 @@ function hasStopped(input: CheckInput): boolean {
 const riseOf = ({ events, changes }: CheckInput, state: EventState, over: number) =>
   changes.rise(seriesName(total.name, { state }), events?.states[state] ?? 0, over);
 
-/** Counts events of all states in the last hour; undefined without history. */
-function eventsOfHour(input: CheckInput) {
-  const rises = EVENT_STATES.flatMap(state => riseOf(input, state, HOUR) ?? []);
-  if (rises.length === 0) return undefined;
-  return {
-    by: rises.reduce((sum, { by }) => sum + by, 0),
-    overSeconds: Math.max(...rises.map(each => each.overSeconds)),
-  };
-}
-
 /** `keepFiringFor` of alerts on a fast burn. Its short window already shows that the burn has ended. */
 const KEEP_BURNING_FOR = 10 * MINUTE;
-/** Durations of both checks of a log that is behind. */
-const LOG_STALE = { for: 5 * MINUTE } as const;
 
-/** Describes when an error budget burns at a pace. */
 const burnText = (pace: BurnPace) =>
   BURN_WINDOWS[pace]
     .map(
@@ -147,21 +175,6 @@ export const MESSAGES: readonly AccountCheck[] = [
       return `${count(found.bad)} messages became overdue ${within(found.overSeconds)}${besidePaused(found.paused)}, and none was delivered or failed.`;
     },
   }),
-  defineCheck('retries_high', 'DeliveryDestinationFailing', {
-    severity: 'info',
-    for: 15 * MINUTE,
-    keepFiringFor: KEEP_FIRING_FOR,
-    when: `${inLast(RETRIES.over)}, there were more than ${RETRIES.fewest} delivery attempts, and more than ${percent(RETRIES.share)} of them led to a retry`,
-    check: input => {
-      const part = countedPart(input, RETRIES.over);
-      if (part === undefined) return UNKNOWN;
-      const [retries, attempts] = [riseOf(input, 'retry', part), riseOf(input, 'active', part)];
-      if (!retries || !attempts) return UNKNOWN;
-      if (attempts.by <= RETRIES.fewest || retries.by <= RETRIES.share * attempts.by)
-        return covers(attempts, RETRIES.over) ? [] : UNKNOWN;
-      return `${count(retries.by)} of the ${count(attempts.by)} delivery attempts ${within(attempts.overSeconds)} led to a retry (${percent(retries.by / attempts.by)}).`;
-    },
-  }),
   defineCheck('redeliveries_high', 'DeliveryMessagesRedelivered', {
     keepFiringFor: KEEP_FIRING_FOR,
     when: `in the last hour, the agent counted at least ${MIN_BAD} redeliveries. They are more than ${percent(REDELIVERED)} of the delivery attempts in the last hour, and of those in the hour that ended ${longText(ALWAYS - HOUR)} ago, because redeliveries are counted late`,
@@ -176,7 +189,7 @@ export const MESSAGES: readonly AccountCheck[] = [
     },
   }),
   defineCheck('event_log_behind', 'DeliveryEventLogStale', {
-    ...LOG_STALE,
+    for: 5 * MINUTE,
     when: `at the last read of the event log, the newest event was more than ${longText(LOG_BEHIND)} old, although dead letters arrive or waitlists change`,
     check: input => {
       const [lag, newest] = [lagOf(input), newestEvent(input)];
@@ -184,19 +197,6 @@ export const MESSAGES: readonly AccountCheck[] = [
       if (!hasStopped(input)) return [];
       const text = `The event log is ${durationText(lag / 1000)} behind, although messages are moving: message counts are outdated.`;
       return { since: newest, text };
-    },
-  }),
-  defineCheck('event_log_behind', 'DeliveryEventLogStale', {
-    ...LOG_STALE,
-    severity: 'info',
-    when: `messages are in flight. At the last read of the event log, the newest event was more than ${longText(LOG_SLOW.age)} old, and older than ${LOG_SLOW.intervals} times the average interval between events`,
-    check: input => {
-      const inFlight = input.shown.events?.now?.gauges?.inFlight ?? 0;
-      const [lag, lately] = [lagOf(input), eventsOfHour(input)];
-      if (lag === undefined || !lately || lately.by === 0 || inFlight === 0) return [];
-      if (lag <= Math.max(LOG_SLOW.age, (LOG_SLOW.intervals * 1000 * lately.overSeconds) / lately.by)) return [];
-      const text = `The event log is ${durationText(lag / 1000)} behind, although it had ${count(lately.by)} events ${within(lately.overSeconds)}.`;
-      return { since: newestEvent(input), text };
     },
   }),
   defineCheck('event_log_gap', 'DeliveryDataIncomplete', {
@@ -207,5 +207,12 @@ export const MESSAGES: readonly AccountCheck[] = [
       if (!rise || rise.by === 0) return covers(rise, HOUR) ? [] : UNKNOWN;
       return `${plural(rise.by, 'gap')} in the event log ${within(rise.overSeconds)}: event counters are too low.`;
     },
+  }),
+  defineCheck('destination_failing', 'DeliveryDestinationFailing', {
+    for: 5 * MINUTE,
+    // Intervals between retries grow, so a pause between attempts does not mean recovery.
+    keepFiringFor: HOUR,
+    when: `${inLast(attempts.over)}, more than ${attempts.more} delivery attempts to a destination failed, and fewer succeeded. Or ${inLast(messages.over)}, at least ${messages.fewest} messages to a destination failed, and none was delivered. This check requires \`collect.events.destination\``,
+    check: failingDestinations,
   }),
 ];

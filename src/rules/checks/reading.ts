@@ -2,34 +2,31 @@ import { collectorTitle, isDeciding, isOptional, shownFilters } from '../../coll
 import { seriesName } from '../../history/series-name.ts';
 import { MAX_CLOCK_CORRECTION } from '../../kit/clock.ts';
 import { MINUTE } from '../../kit/duration.ts';
-import type { Family } from '../../metrics/family.ts';
-import { type KeptCounter, ownFamilies } from '../../metrics/own.ts';
+import { ownFamilies } from '../../metrics/own.ts';
 import {
   BLIND_FOR,
   CLOCK_SKEW,
   FILTER_WALKS,
-  LISTS_MISSING,
   RATE_LIMITED,
   RECENT_REQUESTS,
   REQUESTS_LAST,
 } from '../../metrics/thresholds.ts';
 import { serviceErrorIn } from '../../upstream/errors.ts';
 import { KEPT_FOR_ACTIONS } from '../../upstream/options.ts';
-import type { CheckInput } from './account.ts';
+import type { CheckedRound, CheckInput } from './account.ts';
 import {
   type AccountCheck,
   checksOf,
   covers,
   defineCheck,
+  eachOf,
   type Finding,
   type Findings,
-  intervalOf,
   KEEP_FIRING_FOR,
   UNKNOWN,
   type Unknown,
 } from './check.ts';
-import type { CheckedRound } from './rounds.ts';
-import { clockTime, count, durationText, inLast, longText, percent, plural } from './words.ts';
+import { clockTime, count, durationText, inLast, longText, percent, within } from './words.ts';
 
 const isAuxiliary = ({ collector, round }: CheckedRound) => !isDeciding(collector, round);
 
@@ -68,28 +65,11 @@ const lastRead = (input: CheckInput) => newestOf(polled(input));
 const ofCollector = ({ rounds }: CheckInput, collector: string) =>
   rounds.filter(round => round.collector === collector);
 
-/** Returns the time of the oldest shown data. If a collector's most frequent round has not completed, its other rounds count. */
-function oldestShownAt(input: CheckInput): number | undefined {
-  const newest = pulses(input).flatMap(
-    round => newestOf([round]) ?? newestOf(ofCollector(input, round.collector)) ?? [],
-  );
-  return newest.length === 0 ? undefined : Math.min(...newest);
-}
-
-function shownDataText(input: CheckInput): string {
-  const { now } = input;
-  const time = oldestShownAt(input);
-  if (time === undefined) return 'nothing has been read since the agent started';
-  const isGone = pulses(input).every(({ state }) => state === 'withdrawn');
-  return isGone
-    ? `no data is shown, because the last data is from ${clockTime(time, now)}`
-    : `the shown data is from ${clockTime(time, now)}`;
-}
-
-/** Returns when the first of these rounds is attempted again; undefined if none waits for its next attempt. */
-function retryOf(rounds: readonly CheckedRound[], now: number): number | undefined {
-  const times = rounds.flatMap(({ retryAt }) => retryAt ?? []).filter(time => time > now);
-  return times.length === 0 ? undefined : Math.min(...times);
+function unreadText(input: CheckInput): string {
+  const time = lastRead(input);
+  return time === undefined
+    ? 'nothing has been read since the agent started'
+    : `nothing has been read for ${durationText((input.now - time) / 1000)}`;
 }
 
 const serviceError = ({ failure }: CheckedRound) => serviceErrorIn(failure?.message ?? '');
@@ -130,84 +110,28 @@ const isUnread = ({ dataAt, state }: CheckedRound) =>
 const unknownFor = (rounds: readonly CheckedRound[]): Unknown[] =>
   [...new Set(rounds.map(({ collector }) => collector))].map(subject => ({ subject, isUnknown: true }));
 
-/** Returns collectors with an unread round that gauges depend on. */
-const unread = (input: CheckInput) => unknownFor(deciding(input).filter(isUnread));
-
-function staleData(input: CheckInput, kind: 'data_stale' | 'data_withdrawn', state: CheckedRound['state']): Findings {
+function staleData(input: CheckInput): Findings {
   const { now } = input;
   if (isUnreadable(input)) return UNKNOWN;
-  const stale = deciding(input).filter(round => round.state === state);
-  // Withdrawn data is stale, too: the alert about stale data must not be resolved.
-  const withdrawn = deciding(input).filter(round => kind === 'data_stale' && round.state === 'withdrawn');
-  const found = [...Map.groupBy(stale, ({ collector }) => collector)].map(([collector, rounds]): Finding => {
-    // Other rounds may have read the shown data.
-    const since = newestOf(rounds) ?? newestOf(ofCollector(input, collector));
-    const read =
-      since === undefined ? 'have not been read since the agent started' : `were last read at ${clockTime(since, now)}`;
-    const why = rounds.find(({ failure }) => failure)?.failure?.message;
-    const gone = kind === 'data_withdrawn' && since !== undefined ? ' and are no longer shown' : '';
-    const reason = why === undefined ? '' : `: ${why}`;
-    const text = `${collectorTitle(collector)} ${read}${gone}${reason}.`;
-    return { subject: collector, since, warningFor: BLIND_FOR, text, retryAt: retryOf(rounds, now) };
-  });
-  return [...found, ...unread(input), ...unknownFor(withdrawn)];
+  const found = [...Map.groupBy(deciding(input).filter(isStale), ({ collector }) => collector)].map(
+    ([collector, rounds]): Finding => {
+      // Other rounds may have read the shown data.
+      const since = newestOf(rounds) ?? newestOf(ofCollector(input, collector));
+      const read =
+        since === undefined
+          ? 'have not been read since the agent started'
+          : `were last read at ${clockTime(since, now)}`;
+      const why = rounds.find(({ failure }) => failure)?.failure?.message;
+      const isGone = since !== undefined && rounds.some(({ state }) => state === 'withdrawn');
+      const text = `${collectorTitle(collector)} ${read}${isGone ? ' and are no longer shown' : ''}${why === undefined ? '' : `: ${why}`}.`;
+      return { subject: collector, since, text };
+    },
+  );
+  return [...found, ...unknownFor(deciding(input).filter(isUnread))];
 }
-
-/**
- * Returns a counter's increase within `RECENT_REQUESTS` for each value of a label. `isCovered`: this process counted for all of that
- * time; `isAll`: it counted nothing before.
- */
-function risen<L extends string>({ changes }: CheckInput, family: Family<L>, counter: KeptCounter<L>, label: L) {
-  return [...counter.totalsBy(label)].map(([value, total]) => {
-    const rise = changes.riseInProcess(seriesName(family.name, { [label]: value }), total, RECENT_REQUESTS);
-    return { value, ...rise, isCovered: covers(rise, RECENT_REQUESTS), isAll: rise.by === total };
-  });
-}
-
-/** Describes responses without a usable list. */
-const withoutList = ({ by, isAll, duration, collector }: RowsOrLists) =>
-  `${isAll ? 'At least ' : ''}${plural(by, 'response')} for ${collector} in ${duration} contained no usable list`;
-
-/** Whether the round’s last response contained no usable list. */
-const isWithoutList = ({ failure }: CheckedRound) => failure?.reason === 'invalid_response';
-
-interface RowsOrLists {
-  /** Number counted in the window `duration`. `isAll`: an earlier process may have counted more. */
-  readonly by: number;
-  readonly isAll: boolean;
-  readonly duration: string;
-  readonly collector: string;
-}
-
-/**
- * Checks each collector for a fault of its last reads, which `nowText` describes; `info` for optional ones. After complete reads, a
- * fault of the last 15 minutes is `info` and described in the past tense. `fewest`: number of faults from which it is reported.
- */
-function inReads(
-  input: CheckInput,
-  [family, counter, fewest]: readonly [Family<'collector'>, KeptCounter<'collector'>, number],
-  nowText: (found: RowsOrLists) => string | undefined,
-  pastText: (found: RowsOrLists) => string,
-): Findings {
-  return risen(input, family, counter, 'collector').flatMap(({ value: subject, by, overSeconds, isCovered, isAll }) => {
-    const found = { by, isAll, duration: durationText(overSeconds), collector: subject };
-    const text = nowText(found);
-    if (text !== undefined) return { subject, text, ...(isOptional(subject) && { severity: 'info' as const }) };
-    if (by >= fewest && isComplete(ofCollector(input, subject)))
-      return { subject, severity: 'info' as const, text: pastText(found) };
-    return by < fewest && isCovered ? [] : { subject, isUnknown: true as const };
-  });
-}
-
-/** Whether the last reads of all rounds were complete. */
-const isComplete = (rounds: readonly CheckedRound[]) =>
-  rounds.some(({ state }) => state === 'ok') &&
-  rounds.every(round => !isStale(round) && round.state !== 'failing' && round.state !== 'partial');
 
 /** Reasons for the failure of a filter that are often temporary. */
 const PASSING: ReadonlySet<string> = new Set(['server', 'timeout', 'network', 'rate_limited', 'unauthorized']);
-
-const BLIND = { severity: 'critical', for: 30_000 } as const;
 
 export const READING: readonly AccountCheck[] = [
   defineCheck('token_rejected', 'DeliveryTokenRejected', {
@@ -221,38 +145,30 @@ export const READING: readonly AccountCheck[] = [
       const rejected = polled(input).filter(({ failure }) => failure?.reason === 'unauthorized');
       const [why] = rejected.flatMap(round => serviceError(round) ?? []);
       const status = why === undefined ? '401' : `401: ${why}`;
-      return { since: lastRead(input), text: `The service rejects the token (${status}); ${shownDataText(input)}.` };
+      return { since: lastRead(input), text: `The service rejects the token (${status}): ${unreadText(input)}.` };
     },
   }),
   defineCheck('service_unavailable', 'DeliveryBlind', {
-    ...BLIND,
-    when: `all collectors fail, at least one of them with a 5xx response, a timeout or a network error, and data is stale. For the first ${longText(BLIND_FOR)}, the severity is \`warning\``,
+    severity: 'critical',
+    for: BLIND_FOR,
+    when: 'all collectors fail, at least one of them with a 5xx response, a timeout or a network error, and data is stale',
     check(input) {
-      const { now } = input;
       if (input.isTokenRejected === true) return UNKNOWN;
       const failed = outage(input);
       if (!failed) {
         const isAnyRead = pulses(input).some(round => round.dataAt !== undefined && round.consecutiveFailures === 0);
         return isAnyRead || !pulses(input).some(isUnread) ? [] : UNKNOWN;
       }
-      const since = lastRead(input);
-      const lasts = since === undefined ? 0 : now - since;
-      const unread = lasts < 1000 ? '' : `: nothing has been read for ${durationText(lasts / 1000)}`;
-      const text = `${outageText(failed)}${unread}; ${shownDataText(input)}.`;
-      return { since, warningFor: BLIND_FOR, text, retryAt: retryOf(polled(input), now) };
+      return { since: lastRead(input), text: `${outageText(failed)}: ${unreadText(input)}.` };
     },
   }),
-  defineCheck('data_withdrawn', 'DeliveryBlind', {
-    ...BLIND,
-    when: 'the agent has withdrawn the stale data of a collector (`staleness.withdrawAfter`)',
-    check: input => staleData(input, 'data_withdrawn', 'withdrawn'),
-  }),
   defineCheck('data_stale', 'DeliveryBlind', {
-    ...BLIND,
-    when: `the data of a collector is stale (\`staleness.markAfter\`), or the agent could not open the account. For the first ${longText(BLIND_FOR)} of stale data, the severity is \`warning\``,
+    severity: 'critical',
+    for: BLIND_FOR,
+    when: 'the data of a collector is stale (`staleness.markAfter`) or withdrawn (`staleness.withdrawAfter`), or the agent could not open the account',
     check(input) {
       const { notOpened } = input;
-      if (!notOpened) return staleData(input, 'data_stale', 'stale');
+      if (!notOpened) return staleData(input);
       const text = `No data is read: the account could not be opened: ${notOpened.reason}. The agent retries automatically.`;
       return { since: notOpened.since, text };
     },
@@ -260,38 +176,37 @@ export const READING: readonly AccountCheck[] = [
   defineCheck('round_stale', 'DeliveryDataIncomplete', {
     for: 15 * MINUTE,
     when: 'a round that no gauge depends on is stale: `sweep` (delayed events) or `watch` (single flow-control keys)',
-    check(input) {
-      if (isUnreadable(input)) return UNKNOWN;
-      return polled(input)
-        .filter(isAuxiliary)
-        .flatMap((each): Finding | Unknown | [] => {
-          const { collector, round, dataAt, failure } = each;
-          const of = { subject: `${collector} ${round}` };
-          if (!isStale(each)) return isUnread(each) ? { ...of, isUnknown: true } : [];
-          // Another check reports that gauges are not current either.
-          if (deciding(input).some(other => other.collector === collector && isStale(other)))
-            return { ...of, isUnknown: true };
-          const last = dataAt === undefined ? '' : ` since ${clockTime(dataAt, input.now)}`;
-          const why = failure ? `: ${failure.message}` : '';
-          const text = `The round ${round} of ${collector} has not completed${last}; all gauges are current${why}.`;
-          return { ...of, since: dataAt, text, retryAt: retryOf([each], input.now) };
-        });
-    },
+    check: eachOf(
+      input => polled(input).filter(isAuxiliary),
+      ({ collector, round }) => `${collector} ${round}`,
+      (input, each) => {
+        const { collector, round, dataAt: since, failure } = each;
+        if (isUnreadable(input)) return 'unknown';
+        if (!isStale(each)) return isUnread(each) && 'unknown';
+        // Another check reports that gauges are not current either.
+        if (deciding(input).some(other => other.collector === collector && isStale(other))) return 'unknown';
+        const last = since === undefined ? '' : ` since ${clockTime(since, input.now)}`;
+        const why = failure ? `: ${failure.message}` : '';
+        const text = `The round ${round} of ${collector} has not completed${last}; all gauges are current${why}.`;
+        return { since, text };
+      },
+    ),
   }),
   defineCheck('rate_limited', 'DeliveryReadingThrottled', {
     for: 10 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
     when: `${inLast(RECENT_REQUESTS)}, at least ${RATE_LIMITED.fewest} requests got status 429, and these were more than ${percent(RATE_LIMITED.share)} of all requests`,
-    check(input) {
-      const outcomes = risen(input, ownFamilies.requests, input.meter.requests, 'outcome');
-      const limited = outcomes.find(({ value }) => value === 'rate_limited');
+    check({ changes, meter }) {
+      const outcomes = [...meter.requests.totalsBy('outcome')].map(([outcome, total]) => {
+        const series = seriesName(ownFamilies.requests.name, { outcome });
+        return { outcome, ...changes.riseInProcess(series, total, RECENT_REQUESTS) };
+      });
+      const limited = outcomes.find(({ outcome }) => outcome === 'rate_limited');
       const all = outcomes.reduce((sum, { by }) => sum + by, 0);
       if (!limited) return [];
       if (limited.by < RATE_LIMITED.fewest || limited.by <= RATE_LIMITED.share * all)
-        return limited.isCovered ? [] : UNKNOWN;
-      const isAll = outcomes.every(each => each.isAll);
-      const lately = isAll ? 'since the agent started' : `in ${durationText(limited.overSeconds)}`;
-      return `${count(limited.by)} of the ${count(all)} requests ${lately} got 429 (${percent(limited.by / all)}).`;
+        return covers(limited, RECENT_REQUESTS) ? [] : UNKNOWN;
+      return `${count(limited.by)} of the ${count(all)} requests ${within(limited.overSeconds)} got 429 (${percent(limited.by / all)}).`;
     },
   }),
   defineCheck('budget_low', 'DeliveryReadingThrottled', {
@@ -320,51 +235,31 @@ export const READING: readonly AccountCheck[] = [
   }),
   defineCheck('rows_unreadable', 'DeliveryDataIncomplete', {
     for: 5 * MINUTE,
-    when: `the last read of a list found rows or values that the agent could not read. After the next complete read, the severity is \`info\` for up to ${longText(RECENT_REQUESTS)}`,
-    check: input =>
-      inReads(
-        input,
-        [ownFamilies.rowsRejected, input.meter.rowsRejected, 1],
-        ({ collector }) => {
-          if (input.dataOf(collector).data !== 'partial') return undefined;
-          const partial = ofCollector(input, collector).filter(({ state }) => state === 'partial');
-          const time = newestOf(partial);
-          const at = time === undefined ? '' : ` at ${clockTime(time, input.now)}`;
-          return `Some rows of ${collector} could not be read completely${at}: the shown data is incomplete.`;
-        },
-        ({ collector, duration }) =>
-          `Some rows of ${collector} could not be read completely in ${duration}; the last read was complete.`,
-      ),
+    when: 'the last read of a list that is not optional found rows or values that the agent could not read',
+    check: eachOf(
+      input => [...new Set(polled(input).map(({ collector }) => collector))],
+      collector => collector,
+      (input, collector) => {
+        const { data } = input.dataOf(collector);
+        if (data !== 'partial') return data !== 'fresh' && 'unknown';
+        const time = newestOf(ofCollector(input, collector).filter(({ state }) => state === 'partial'));
+        const at = time === undefined ? '' : ` at ${clockTime(time, input.now)}`;
+        return { text: `Some rows of ${collector} could not be read completely${at}: the shown data is incomplete.` };
+      },
+    ),
   }),
   checksOf('dlq')('filter_failing', 'DeliveryDataIncomplete', {
     for: 15 * MINUTE,
     when: `the service rejects a filter, or returns rows that do not match the filter. A temporary error counts only after ${FILTER_WALKS} times \`dlq.rescanEvery\``,
-    check: input =>
-      input.dataOf('dlq').failedFilters.flatMap(({ name, reason, message, since, isContradicted }) => {
-        const isYoung = input.now - since < FILTER_WALKS * intervalOf(input, 'dlq', 'full');
-        if (isYoung && PASSING.has(reason)) return [];
+    check: input => {
+      const every = input.rounds.find(({ collector, round }) => collector === 'dlq' && round === 'full')?.every ?? 0;
+      return input.dataOf('dlq').failedFilters.flatMap(({ name, reason, message, since, isContradicted }) => {
+        if (PASSING.has(reason) && input.now - since < FILTER_WALKS * every) return [];
         const messages = shownFilters(input.shown.dlq?.now?.selections ?? new Map()).get(name)?.messages;
         const known = messages === undefined ? 'unknown' : `from before ${clockTime(since, input.now)}`;
         const shown = isContradicted ? 'its data is not shown' : `its size is ${known}`;
         return { subject: name, since, text: `The filter ${name} fails: ${message}; ${shown}.` };
-      }),
-  }),
-  defineCheck('lists_missing', 'DeliveryDataIncomplete', {
-    for: 5 * MINUTE,
-    when: `at least ${LISTS_MISSING} responses ${inLast(RECENT_REQUESTS)}, including the last one, contained no usable list. After the next complete read, the severity is \`info\` for up to ${longText(RECENT_REQUESTS)}`,
-    check: input =>
-      inReads(
-        input,
-        [ownFamilies.listsMissing, input.meter.listsMissing, LISTS_MISSING],
-        found => {
-          const { by, collector } = found;
-          const rounds = ofCollector(input, collector);
-          if (by < LISTS_MISSING || !rounds.some(isWithoutList)) return undefined;
-          const data = input.dataOf(collector).data;
-          const shown = data === 'withdrawn' || data === 'not_read' ? 'no data is shown' : 'older data is shown';
-          return `${withoutList(found)}; ${shown}.`;
-        },
-        found => `${withoutList(found)}; the last read was complete.`,
-      ),
+      });
+    },
   }),
 ];

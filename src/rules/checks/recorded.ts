@@ -5,7 +5,7 @@ import { MINUTE } from '../../kit/duration.ts';
 import type { CheckInput } from './account.ts';
 import { finishedOf, OVERDUE_PAUSED, overduePausedTotal } from './burns.ts';
 import { highestSettled, SETTLED } from './dead-letters.ts';
-import { attemptsOf, destinationsOf, messagesOf } from './destinations.ts';
+import { attemptsOf, destinationsOf, messagesOf } from './messages.ts';
 
 /** Time for which attempts to a destination are recorded after the last failed one (ms). */
 const RECORDED_FOR = 20 * MINUTE;

@@ -2,19 +2,15 @@ import type { CheckInput } from './account.ts';
 import { AUTO_CANCEL } from './auto-cancel.ts';
 import { type AccountCheck, type Check, type Finding, UNKNOWN, type Unknown } from './check.ts';
 import { DEAD_LETTERS } from './dead-letters.ts';
-import { FAILING_DESTINATIONS } from './destinations.ts';
 import { WAITLISTS } from './flow-control.ts';
 import { MESSAGES } from './messages.ts';
-import { PLAN } from './plan.ts';
-import { QUEUES } from './queues.ts';
 import { READING } from './reading.ts';
-import { RUNS } from './runs.ts';
 import { SCHEDULES } from './schedules.ts';
+import { PLAN, QUEUES, RUNS } from './service-data.ts';
 
 export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
   ...READING,
   ...MESSAGES,
-  ...FAILING_DESTINATIONS,
   ...DEAD_LETTERS,
   ...WAITLISTS,
   ...QUEUES,

@@ -18,11 +18,6 @@ export const inLast = (ms: number) => `in the last ${longText(ms).replace(/^1 /,
 export const growthText = ({ share: of, fewest, many }: Growth) =>
   `more than ${percent(of)} (threshold: ${fewest}–${many} messages)`;
 
-const isHour = (overSeconds: number) => Math.abs(overSeconds - 3600) < 120;
-
-/** Describes the window of a change: `the last hour`, `the last 12 min`. */
-export const period = (overSeconds: number) => `the last ${isHour(overSeconds) ? 'hour' : durationText(overSeconds)}`;
-
 /** Describes the window of a change: `in the last hour`, `in 12 min`. */
 export const within = (overSeconds: number) =>
-  isHour(overSeconds) ? 'in the last hour' : `in ${durationText(overSeconds)}`;
+  Math.abs(overSeconds - 3600) < 120 ? 'in the last hour' : `in ${durationText(overSeconds)}`;

@@ -1,6 +1,6 @@
 import type { RunsFacts } from '../../../src/collectors/index.ts';
 import { type CalmAccount, NOON } from '../../support/calm-account.ts';
-import { ago, type Case, judged, listed, MINUTE, missedStarts, schedule } from './check-scene.ts';
+import { ago, type Case, judged, listed, MINUTE, schedule } from './check-scene.ts';
 
 const stuckRuns = (count: number, hasMore: boolean, url?: string): RunsFacts => {
   const oldest = { runId: 'wfr_123', url, state: 'started', createdAt: ago(168), labels: [] } as const;
@@ -25,16 +25,6 @@ export const SERVICE_DATA: readonly Case[] = [
     'a daily quota that is used up',
     { change: ({ plan }) => Object.assign(plan.usage, { requestsToday: 512_000 }) },
     ['warning quota_ending 0 min: The daily quota of 500,000 requests is used up: 512,000 requests today.'],
-  ],
-  [
-    'a daily quota whose hard limit is reached',
-    {
-      change({ plan }) {
-        Object.assign(plan.limits, { requests_per_day_hard: 510_000 });
-        Object.assign(plan.usage, { requestsToday: 512_000 });
-      },
-    },
-    ['critical quota_ending 0 min: The daily quota of 500,000 requests is used up: 512,000 requests today.'],
   ],
   [
     'no end of a daily quota from yesterday’s number',
@@ -90,58 +80,12 @@ export const SERVICE_DATA: readonly Case[] = [
   [
     'a schedule that does not start',
     { change: account => Object.assign(schedule(account), { ...judged('missed'), missed: 5, lastStarted: ago(120) }) },
-    [
-      'warning schedule_missed (reports) 120 min: Schedule reports: no message since 10:00:00 UTC; 5 starts missed in the last hour.',
-    ],
-  ],
-  [
-    'no problem for a schedule that started again after it had missed several starts in a row',
-    {
-      change: account => Object.assign(schedule(account), { missed: 5, lastStarted: ago(1), next: ago(-9) }),
-      courses: { [missedStarts]: minutes => [51, 41, 31, 21, 11].filter(each => each >= minutes).length },
-    },
-    [],
-  ],
-  [
-    'a schedule that misses every second start',
-    {
-      change: account => Object.assign(schedule(account), { missed: 2, lastStarted: ago(1), next: ago(-9) }),
-      courses: { [missedStarts]: minutes => (minutes > 31 ? 0 : minutes > 11 ? 1 : 2) },
-    },
-    [
-      'warning schedule_missed (reports) 0 min: Schedule reports: 2 starts missed in the last hour; it started again, last at 11:59:00 UTC.',
-    ],
-  ],
-  [
-    'no problem for a recovered schedule with one missed and one late start',
-    { change: account => Object.assign(schedule(account), { missed: 1, late: 1 }) },
-    [],
+    ['warning schedule_missed (reports) 120 min: Schedule reports: no message since 10:00:00 UTC.'],
   ],
   [
     'a schedule with late messages',
     { change: account => Object.assign(schedule(account), { ...judged('late'), late: 2, lastDelivered: ago(120) }) },
-    [
-      'warning schedule_late (reports) 0 min: Schedule reports: not delivered in time, last delivery at 10:00:00 UTC; 2 starts not delivered in time in the last hour.',
-    ],
-  ],
-  [
-    'a schedule that runs every minute, with more than 10 % late starts',
-    { change: account => Object.assign(schedule(account), { late: 7, lastDelivered: ago(39) }) },
-    [
-      'warning schedule_late (reports) 0 min: Schedule reports: delivered again, last delivery at 11:21:00 UTC; 7 starts not delivered in time in the last hour.',
-    ],
-  ],
-  [
-    'no problem for a schedule that runs every minute, with 10 % late starts, because some retries are normal',
-    { change: account => Object.assign(schedule(account), { late: 6 }) },
-    [],
-  ],
-  [
-    'a schedule that runs every ten minutes, with two late starts',
-    { change: account => Object.assign(schedule(account), { late: 2, next: ago(-9) }) },
-    [
-      'warning schedule_late (reports) 0 min: Schedule reports: delivered again, last delivery at 11:59:21 UTC; 2 starts not delivered in time in the last hour.',
-    ],
+    ['warning schedule_late (reports) 0 min: Schedule reports: not delivered in time, last delivery at 10:00:00 UTC.'],
   ],
   [
     'a daily schedule with failed messages',
@@ -175,7 +119,7 @@ export const SERVICE_DATA: readonly Case[] = [
       },
     },
     [
-      'info limit_changed (fal) 57 min: The parallelism of fal was changed from 40 to 200 by 11:03 UTC (pinned). The rate period of fal was changed from 1 s to 1 min by 11:01 UTC.',
+      'info limit_changed (fal) 57 min: The parallelism of fal was changed from 40 to 200 by 11:03 UTC. The rate period of fal was changed from 1 s to 1 min by 11:01 UTC.',
       'info limit_changed (gone) 1439 min: The rate of gone was changed from 10 to 5 by 2026-03-13 12:01 UTC.',
     ],
   ],
@@ -185,9 +129,7 @@ export const SERVICE_DATA: readonly Case[] = [
       change: account =>
         listed(account, { lastRunAt: ago(120) }, { missed: 2, missedAt: ago(60), lastRunAt: ago(120) }),
     },
-    [
-      'warning schedule_missed (scd_1) 120 min: Schedule scd_1: no message since 10:00:00 UTC; 2 starts missed in the last hour.',
-    ],
+    ['warning schedule_missed (scd_1) 120 min: Schedule scd_1: no message since 10:00:00 UTC.'],
   ],
   [
     'a paused schedule that is configured and listed, which misses no start',
@@ -211,9 +153,7 @@ export const SERVICE_DATA: readonly Case[] = [
         listed(account, { lastRunAt: ago(120) }, { missed: 5, missedAt: ago(60), lastRunAt: ago(120) });
       },
     },
-    [
-      'warning schedule_missed (reports) 120 min: Schedule reports: no message since 10:00:00 UTC; 5 starts missed in the last hour.',
-    ],
+    ['warning schedule_missed (reports) 120 min: Schedule reports: no message since 10:00:00 UTC.'],
   ],
   [
     'a listed schedule with an error',
@@ -242,11 +182,9 @@ export const SERVICE_DATA: readonly Case[] = [
     ],
   ],
   [
-    'a schedule that has always been paused',
+    'no problem for a schedule that has always been paused',
     { change: account => listed(account, { paused: true }, { pausedSince: ago(1500), sawPause: false }) },
-    [
-      'info schedule_paused (scd_1) 1500 min: Schedule scd_1 is paused, at least since the agent first read it at 2026-03-13 11:00:00 UTC.',
-    ],
+    [],
   ],
   [
     'no problem for a schedule that was paused less than a day ago',
@@ -278,10 +216,7 @@ export const SERVICE_DATA: readonly Case[] = [
         ] as typeof scheduleList.gone;
       },
     },
-    [
-      'warning schedule_gone (old) 60 min: Schedule old: the service no longer lists it since 11:00:00 UTC.',
-      'info schedule_gone (young) 60 min: Schedule young: the service no longer lists it since 11:00:00 UTC.',
-    ],
+    ['warning schedule_gone (old) 60 min: Schedule old: the service no longer lists it since 11:00:00 UTC.'],
   ],
   [
     'workflow runs that do not end',

@@ -60,14 +60,6 @@ function usualSeries(): ReadonlyMap<string, number> {
     ...Object.entries(tally.events).map(
       ([state, value]) => [seriesName('delivery_events_total', { state }), value] as const,
     ),
-    ...['schedules', 'flow_control', 'dlq', 'events', 'runs'].flatMap(collector =>
-      ['delivery_rows_rejected_total', 'delivery_lists_missing_total'].map(
-        name => [seriesName(name, { collector }), 0] as const,
-      ),
-    ),
-    [missedStarts, 0],
-    [seriesName('delivery_schedule_missed_total', { schedule: 'scd_1' }), 0],
-    [seriesName('delivery_schedule_late_total', { schedule: 'reports' }), 0],
   ]);
 }
 
@@ -167,7 +159,6 @@ export const judged = (as: 'ok' | 'missed' | 'late') => ({ judged: { at: NOON, a
 export const finished = (outcome: string) => seriesName('delivery_messages_finished_total', { outcome });
 export const waitlist = seriesName('delivery_flow_control_waitlist_size', { flow_control_key: 'tenant-7' });
 export const paused = seriesName('delivery_flow_control_paused', { flow_control_key: 'tenant-7' });
-export const missedStarts = seriesName('delivery_schedule_missed_total', { schedule: 'reports' });
 export const outcomes = (outcome: string) => seriesName('delivery_watch_api_requests_total', { outcome });
 
 /** Title, account and expected problem lines. */

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import type { RoundStatus } from '../../../src/model/status.ts';
-import { dataStatusOf } from '../../../src/rules/checks/rounds.ts';
+import { dataStatusOf } from '../../../src/rules/checks/account.ts';
 
 const round = (name: string, dataAt: number | undefined, more: Partial<RoundStatus> = {}): RoundStatus => ({
   round: name,

@@ -173,14 +173,13 @@ describe('unknown results', () => {
 
   it('checks for stale and missing data are unknown before the first read by this process', () => {
     const change = (account: CalmAccount) => rounds(account, unread);
-    expect(unknownIn({ change })).toEqual(expect.arrayContaining(['data_stale', 'data_withdrawn', 'round_stale']));
+    expect(unknownIn({ change })).toEqual(expect.arrayContaining(['data_stale', 'round_stale']));
   });
 
-  it('stale data is unknown for a collector whose data is withdrawn, so that its alert is not resolved', () => {
+  it('withdrawn data is stale, so that its alert is not resolved', () => {
     const change = (account: CalmAccount) => CHANGES.withdrawn(account, 'dlq');
-    const of = (kind: string) => check({ change }).filter(({ check }) => check.kind === kind);
-    expect(of('data_withdrawn')).toMatchObject([{ findings: [{ subject: 'dlq' }], unknown: [] }]);
-    expect(of('data_stale')).toMatchObject([{ findings: [], unknown: [{ subject: 'dlq' }] }]);
+    const found = check({ change }).filter(({ check }) => check.kind === 'data_stale');
+    expect(found).toMatchObject([{ findings: [{ subject: 'dlq' }], unknown: [] }]);
   });
 
   it('checks of individual collectors are unknown while the service is unavailable', () => {

@@ -189,7 +189,6 @@ export class Agent {
     this.#minute = minute;
     this.#count('requests', before, (outcome, by) => this.#meter.requests.inc({ endpoint: 'dlq', outcome }, by));
     this.#count('rejected', before, (collector, by) => this.#meter.rowsRejected.inc({ collector }, by));
-    this.#count('unlisted', before, (collector, by) => this.#meter.listsMissing.inc({ collector }, by));
     if (this.#value('token') === 1) this.#kept.isTokenRejected = true;
     for (const { name, rounds } of kinds) {
       if (isWhole || name !== 'events') {
@@ -232,8 +231,7 @@ export class Agent {
       ([from, to, only = collector]) =>
         within([[from, to]], this.#minute) && [collector, `${collector} ${round}`].includes(only),
     );
-    if (isDark) return { reason: 'server', message: 'status 503' };
-    return this.#rises(`unlisted ${collector}`) ? { reason: 'invalid_response', message: 'no list' } : undefined;
+    return isDark ? { reason: 'server', message: 'status 503' } : undefined;
   }
 
   #rises(key: string): boolean {

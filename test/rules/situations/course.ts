@@ -6,7 +6,7 @@ export type Values = (minute: number) => number | undefined;
 /**
  * Numbers that only rise, of which the agent counts the increase: messages and attempts, or those to a destination
  * (`failed api.example.com`); dead letters (`entered` follows from `dead` by default); starts of a schedule (`missed nightly`); and
- * what the agent counts itself: `requests rate_limited`, unreadable rows (`rejected dlq`), responses without a list (`unlisted dlq`).
+ * what the agent counts itself: `requests rate_limited` and unreadable rows (`rejected dlq`).
  */
 const COUNTERS = [
   'created',
@@ -24,7 +24,6 @@ const COUNTERS = [
   'late',
   'requests',
   'rejected',
-  'unlisted',
 ] as const;
 
 /**

@@ -37,20 +37,6 @@ export const messageProblems: readonly ProblemCase[] = [
     memory: 45,
   },
   {
-    kind: 'retries_high',
-    what: 'info retries_high',
-    input: { retry: rising(13), active: rising(50), delivered: rising(37) },
-    ofLog: true,
-    at: [16, 31],
-    below: {
-      'one attempt in four': { input: { retry: rising(10), active: rising(40) } },
-      'too few attempts': { input: { retry: rising(10, 10), active: rising(10, 10) } },
-    },
-    recovery: { retry: flat(0), active: rising(50), delivered: rising(50) },
-    memory: 30,
-    regained: 20,
-  },
-  {
     kind: 'deliveries_stalled',
     what: 'critical deliveries_stalled',
     input: { overdue: rising(2), flying: rising(2) },

@@ -100,20 +100,6 @@ const DEAD_LETTERS: readonly ProblemCase[] = [
     recovery: { suspected: flat(0) },
     memory: 4,
   },
-  {
-    kind: 'callbacks_failing',
-    what: 'info callbacks_failing',
-    input: { 'callbacks fail': flat(2), 'callbacks success': flat(7), 'callbacks in_progress': flat(50) },
-    at: [30, 32],
-    below: {
-      'less than half an hour': { input: { 'callbacks fail': until(30, 2), 'callbacks success': flat(0) } },
-      'a fifth': { input: { 'callbacks fail': flat(2), 'callbacks success': flat(8) } },
-      'other states': { input: { 'callbacks fail': flat(0), 'callbacks success': flat(9) } },
-    },
-    recovery: { 'callbacks fail': flat(0), 'callbacks success': flat(0) },
-    memory: 17,
-    regained: 35,
-  },
 ];
 
 const KEYS: readonly ProblemCase[] = [

@@ -49,16 +49,6 @@ export const readingProblems: readonly ProblemCase[] = [
     exempt: { ...NOT_OF_SERVICE, 'first hour': 'depends on the time of day' },
   },
   {
-    kind: 'lists_missing',
-    what: 'warning lists_missing (dlq)',
-    input: { 'unlisted dlq': rising(1) },
-    at: [8, 9],
-    below: { 'two responses': { input: { 'unlisted dlq': rising(1, 2) } } },
-    recovery: { 'unlisted dlq': flat(0) },
-    memory: 2,
-    exempt: NOT_OF_SERVICE,
-  },
-  {
     kind: 'rows_unreadable',
     what: 'warning rows_unreadable (dlq)',
     input: { 'rejected dlq': rising(4) },
