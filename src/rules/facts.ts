@@ -2,6 +2,7 @@ import { filterFamilies, isDeciding, isOptional } from '../collectors/index.ts';
 import type { Sample, Source } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { AccountStatus, RoundStatus } from '../model/status.ts';
+import { labelOf } from '../notify/notice.ts';
 import type { CollectorState } from '../scheduler/board.ts';
 import type { AlertFacts, Series } from './evaluate-condition.ts';
 import { alertFamilies } from './families.ts';
@@ -32,7 +33,7 @@ function toSeries({ labels, value }: Sample): Series {
 }
 
 export const isSelected = ({ labels }: Selector, own: Series['labels']): boolean =>
-  Object.entries(labels).every(([label, values]) => label === 'account' || values.includes(own[label] ?? ''));
+  Object.entries(labels).every(([label, values]) => label === 'account' || values.includes(labelOf(own, label)));
 
 /** Returns the facts of one account. `sources` may include sources of other accounts. */
 export function createAlertFacts(account: RuledAccount, sources: readonly Source[]): AlertFacts {

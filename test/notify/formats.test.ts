@@ -142,6 +142,21 @@ describe.each(['teams', 'discord'] as const)('the format %s', format => {
   });
 });
 
+it.each(['constructor', 'toString', '__proto__', 'unknown'])(
+  'an alert with the severity %s has the colour of a critical one',
+  severity => {
+    const other: Notice = { ...firing, labels: { ...firing.labels, severity } };
+    const critical: Notice = { ...firing, labels: { ...firing.labels, severity: 'critical' } };
+    const colours = (notice: Notice) => [
+      discordMessage.parse(JSON.parse(bodyOf('discord', [notice]))).embeds[0]?.color,
+      /"color":"(#\w+)"/.exec(bodyOf('slack', [notice]))?.[1],
+      /"color":"(\w+)"/.exec(bodyOf('teams', [notice]))?.[1],
+    ];
+    expect(colours(other)).toEqual(colours(critical));
+    expect(colours(critical)).not.toContain(undefined);
+  },
+);
+
 it('a Discord message contains no mention, link or formatting from labels', () => {
   const text = bodyOf('discord', [
     { ...firing, annotations: { summary: '@everyone [x](https://evil.example) **b** `c`' } },

@@ -1,9 +1,10 @@
 import { describe, expect, it } from 'vitest';
-import type { Alert } from '../../src/rules/account-alerts.ts';
-import { type AccountAlerts, openAccountAlerts } from '../../src/rules/account-alerts.ts';
+import { matches } from '../../src/notify/silences.ts';
+import { type AccountAlerts, type Alert, openAccountAlerts } from '../../src/rules/account-alerts.ts';
 import type { ConditionResult } from '../../src/rules/evaluate-condition.ts';
 import { createEvaluation } from '../../src/rules/evaluation.ts';
-import type { AlertRule } from '../../src/rules/options.ts';
+import { isSelected } from '../../src/rules/facts.ts';
+import { type AlertRule, expand } from '../../src/rules/options.ts';
 import {
   ACCEPTED,
   createDeliveryScene,
@@ -288,3 +289,14 @@ describe('account evaluation', () => {
     expect(scene.hook.sent).toEqual(['firing a']);
   });
 });
+
+it.each(['constructor', 'toString', '__proto__'])(
+  'a missing label %s is empty in annotations, silences and selectors',
+  name => {
+    const labels = { account: 'a' };
+    expect(expand(`x{{ $labels.${name} }}`, labels, 1)).toBe('x');
+    const match = Object.fromEntries([[name, ['']]]);
+    expect(matches(match, labels)).toBe(true);
+    expect(isSelected({ metric: 'delivery_up', labels: match }, labels)).toBe(true);
+  },
+);
