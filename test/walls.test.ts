@@ -278,8 +278,8 @@ describe('import rules', () => {
     ['cli/x.ts', `import { records } from '../../mixin/rules.ts';`, 'cli may not import mixin'],
     [
       'rules/evaluate-condition.ts',
-      `import { createSelection } from './windows.ts';`,
-      'a pure file may not import rules/windows.ts',
+      `import { createSelection } from './facts.ts';`,
+      'a pure file may not import rules/facts.ts',
     ],
     [
       'agent/x.ts',

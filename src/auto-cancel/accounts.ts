@@ -7,7 +7,7 @@ import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts
 import type { Source } from '../metrics/family.ts';
 import type { JournalEntry } from '../model/journal.ts';
 import type { CommandResult, OperatorCommand } from '../model/operator-command.ts';
-import type { JournalWatcher } from '../notify/journal-cursors.ts';
+import type { JournalWatcher } from '../notify/sent-log.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import { StoreError } from '../store/errors.ts';
 import { isGuardFailed, type Store } from '../store/store.ts';

@@ -1,6 +1,6 @@
 import type { JournalEntry, JournalTarget } from '../model/journal.ts';
-import type { NoticeSource } from '../notify/journal-cursors.ts';
 import type { Notice } from '../notify/notice.ts';
+import type { NoticeSource } from '../notify/sent-log.ts';
 import type { Journal } from './journal.ts';
 import { urlOf } from './journal-state.ts';
 import type { AutoCancelRule } from './options.ts';

@@ -13,10 +13,9 @@ import {
   type Item,
   split,
 } from './compare.ts';
-import { JournalCursors, type NoticeSource } from './journal-cursors.ts';
 import { fingerprintOf, groupIds, type Labels, type Notice } from './notice.ts';
 import type { Receiver, SendResult } from './notifiers/receiver.ts';
-import { SENT, type SentAlert, SentLog } from './sent-log.ts';
+import { JournalCursors, type NoticeSource, SENT, type SentAlert, SentLog } from './sent-log.ts';
 
 /** Whether this process may send. Checked before each request; waits only if another process may lead. */
 export type MayNotify = () => true | Promise<boolean>;

@@ -1,9 +1,5 @@
 export type Labels = Readonly<Record<string, string>>;
 
-/** Returns the value of a label; empty if it is missing. A name from the configuration may be `constructor`. */
-export const labelOf = (labels: Labels, name: string): string =>
-  (Object.hasOwn(labels, name) ? labels[name] : undefined) ?? '';
-
 /** An alert as it is sent. Times: milliseconds since the Unix epoch. */
 export interface Notice {
   readonly status: 'firing' | 'resolved';

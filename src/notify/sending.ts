@@ -10,11 +10,10 @@ import { createPost, type ReceiverClient } from '../upstream/post.ts';
 import type { AlertStates } from './compare.ts';
 import { Delivery, type MayNotify } from './delivery.ts';
 import { createAgentHeartbeat, type HeartbeatAccount } from './heartbeat.ts';
-import type { JournalWatcher, NoticeSource } from './journal-cursors.ts';
 import { type Receiver, SEND_OUTCOMES } from './notifiers/receiver.ts';
 import { HEARTBEAT, type HeartbeatOptions } from './options.ts';
 import { createReceivers, type Receivers, type ReceiversSettings } from './receivers.ts';
-import { SENT } from './sent-log.ts';
+import { type JournalWatcher, type NoticeSource, SENT } from './sent-log.ts';
 
 export interface SendingSettings extends ReceiversSettings {
   readonly accounts: readonly { readonly name: string }[];

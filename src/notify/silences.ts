@@ -1,12 +1,13 @@
 import { isOpen } from '../kit/cron.ts';
-import { type Labels, labelOf } from './notice.ts';
+import { textOf } from '../kit/record.ts';
+import type { Labels } from './notice.ts';
 import type { SilenceOptions } from './options.ts';
 
 export type Silences = ReturnType<typeof createSilences>;
 
 /** Whether all labels match, each with one of its values. As in Alertmanager, a missing label matches the empty value. */
 export const matches = (match: SilenceOptions['match'], labels: Labels): boolean =>
-  Object.entries(match).every(([name, values]) => values.includes(labelOf(labels, name)));
+  Object.entries(match).every(([name, values]) => values.includes(textOf(labels, name)));
 
 export function isInForce({ from, until, windows }: SilenceOptions, at: number): boolean {
   if ((from !== null && at < from) || (until !== null && at >= until)) return false;

@@ -10,11 +10,10 @@ import { isNotHeld, NO_ACCOUNT } from '../store/store.ts';
 import { type AccountAlerts, type Alert, openAccountAlerts, ruleNames, sentOf } from './account-alerts.ts';
 import type { CheckResult } from './checks/run.ts';
 import { type AlertsDeps, type Builtin, builtinRules, createAlerts, type EvaluatedRule } from './evaluation.ts';
-import { createAlertFacts, type RuledAccount } from './facts.ts';
+import { createAlertFacts, type RuledAccount, type WindowHistory } from './facts.ts';
 import { collectorsOf } from './families.ts';
 import { type AlertRule, type AlertsOptions, isAbout } from './options.ts';
 import { type ProblemState, problemsSource, toProblemState } from './problem-states.ts';
-import type { WindowHistory } from './windows.ts';
 
 export type AlertingDeps = Omit<SendingDeps, 'states'>;
 

@@ -9,9 +9,9 @@ import { type AccountAlerts, type Alert, type Evaluated, isOfRule, ruleNames } f
 import { BUILTIN_KINDS, isSent } from './checks/alerts.ts';
 import type { CheckResult } from './checks/run.ts';
 import { type ActiveSeries, type AlertEvidence, type AlertFacts, evaluateCondition } from './evaluate-condition.ts';
+import { createAlertEvidence, type WindowHistory } from './facts.ts';
 import { type AlertRule, type AlertsOptions, expand, selectorsOf } from './options.ts';
 import { advance } from './state.ts';
-import { createAlertEvidence, type WindowHistory } from './windows.ts';
 
 /** A rule to evaluate: one of the configuration, or that of a kind of problem. */
 export interface EvaluatedRule extends Omit<AlertRule, 'when'> {

@@ -1,9 +1,9 @@
 import { z } from 'zod';
 import { Duration, DurationOrZero } from '../kit/duration.ts';
+import { textOf } from '../kit/record.ts';
 import { LABEL_NAME } from '../kit/text.ts';
 import { uniqueNames } from '../kit/unique-names.ts';
 import { CHECK_KINDS, CHECK_SEVERITIES } from '../model/check-kind.ts';
-import { type Labels, labelOf } from '../notify/notice.ts';
 import { labelValues, notifierOptions, silenceOptions } from '../notify/options.ts';
 
 const selector = z.strictObject({
@@ -131,9 +131,9 @@ export const alertRule = z.strictObject({
 /** Times: milliseconds. */
 export type AlertRule = z.output<typeof alertRule>;
 
-export function expand(text: string, labels: Labels, value: number): string {
+export function expand(text: string, labels: Readonly<Record<string, string>>, value: number): string {
   return text.replaceAll(PLACEHOLDER, (_whole, label?: string) =>
-    label === undefined ? String(value) : labelOf(labels, label),
+    label === undefined ? String(value) : textOf(labels, label),
   );
 }
 

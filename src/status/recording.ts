@@ -15,9 +15,8 @@ import type { Source } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
 import type { CheckInput } from '../rules/checks/account.ts';
 import { createRecordedForChecks } from '../rules/checks/recorded.ts';
-import { createAlertFacts, type RuledAccount } from '../rules/facts.ts';
+import { createAlertFacts, createSelection, type RuledAccount, windowsOf } from '../rules/facts.ts';
 import { type AlertsOptions, isAbout } from '../rules/options.ts';
-import { createSelection, windowsOf } from '../rules/windows.ts';
 import type { StoreOptions } from '../store/options.ts';
 
 /** Families in the history, from which the list in docs/store.md derives. */

@@ -2,8 +2,8 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { z } from 'zod';
 import type { Notice } from '../../src/notify/notice.ts';
-import type { Notification } from '../../src/notify/notifiers/format.ts';
 import { FORMATS, type WebhookFormat } from '../../src/notify/notifiers/formats.ts';
+import type { Notification } from '../../src/notify/notifiers/receiver.ts';
 import { templateError } from '../../src/notify/notifiers/template.ts';
 import { runs } from '../support/runs.ts';
 

@@ -1,6 +1,6 @@
 import type { Log } from '../../src/kit/log.ts';
 import type { Tracer } from '../../src/kit/tracer.ts';
-import type { JournalWatcher } from '../../src/notify/journal-cursors.ts';
+import type { JournalWatcher } from '../../src/notify/sent-log.ts';
 
 export interface Line {
   readonly level: 'debug' | 'info' | 'warn' | 'error';

@@ -1,8 +1,7 @@
 import { identityOf } from '../../kit/identity.ts';
 import type { Secret } from '../../kit/secret.ts';
 import { fingerprintOf, groupKey, type Labels, type Notice, timeText } from '../notice.ts';
-import type { BodyFormat, Notification } from './format.ts';
-import { type NotifierDeps, postNotices, type Receiver } from './receiver.ts';
+import { type BodyFormat, type Notification, type NotifierDeps, postNotices, type Receiver } from './receiver.ts';
 
 export interface AlertmanagerDeps extends NotifierDeps {
   readonly urls: readonly Secret[];

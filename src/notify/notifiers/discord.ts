@@ -1,5 +1,5 @@
 import { type Notice, timeText } from '../notice.ts';
-import type { BodyFormat, Notification } from './format.ts';
+import type { BodyFormat, Notification } from './receiver.ts';
 import { colourOf, firingFirst, labelText, linksOf, omittedText, shortened, summaryOf, titleOf } from './words.ts';
 
 /**

@@ -1,7 +1,7 @@
 import { alertmanagerWebhook } from './alertmanager.ts';
 import { discord } from './discord.ts';
-import type { BodyFormat } from './format.ts';
 import { pagerduty } from './pagerduty.ts';
+import type { BodyFormat } from './receiver.ts';
 import { slack } from './slack.ts';
 import { teams } from './teams.ts';
 import { template } from './template.ts';

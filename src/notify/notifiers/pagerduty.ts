@@ -1,6 +1,6 @@
 import type { Secret } from '../../kit/secret.ts';
 import { fingerprintOf, type Notice, timeText } from '../notice.ts';
-import type { BodyFormat } from './format.ts';
+import type { BodyFormat } from './receiver.ts';
 import { labelText, linksOf, SEVERITIES, shortened } from './words.ts';
 
 /** PagerDuty's limit on the length of a summary (characters), applied to all texts. */

@@ -1,5 +1,5 @@
 import { type Notice, timeText } from '../notice.ts';
-import type { BodyFormat, Notification } from './format.ts';
+import type { BodyFormat, Notification } from './receiver.ts';
 import { firingFirst, type Link, labelText, linksOf, omittedText, shortened, summaryOf, titleOf } from './words.ts';
 
 /** With these limits (characters), a message stays below the 28 KB of Teams, even if each character has three bytes. */

@@ -1,4 +1,4 @@
-import type { BodyFormat, Notification } from './format.ts';
+import type { BodyFormat, Notification } from './receiver.ts';
 import { firingFirst, highestSeverity, summaryOf, titleOf, toLine } from './words.ts';
 
 const VALUES: Readonly<Record<string, (notification: Notification) => string>> = {

@@ -1,6 +1,6 @@
 import { plural, printable } from '../../kit/text.ts';
 import type { Labels, Notice } from '../notice.ts';
-import type { Notification } from './format.ts';
+import type { Notification } from './receiver.ts';
 
 export interface Link {
   readonly href: string;
