@@ -167,14 +167,8 @@ export class Delivery {
   /** Compares states and log. Counts alerts that ended before they were sent. */
   #compare(): Comparison['groups'] {
     const { states, clock } = this.#deps;
-    const own = {
-      receiver: this.#receiver,
-      idOf: this.#idOf,
-      log: this.#log,
-      identity: this.#identity,
-      repeated: this.#resolved,
-    };
-    const compared = compare(states, { ...own, now: clock.now() });
+    const own = { receiver: this.#receiver, idOf: this.#idOf, log: this.#log, identity: this.#identity };
+    const compared = compare(states, { ...own, repeated: this.#resolved, now: clock.now() });
     const changed = new Map<string, Notice>();
     for (const { changed: notices } of compared.groups.values())
       for (const notice of notices) changed.set(fingerprintOf(notice.labels), notice);

@@ -36,9 +36,6 @@ const SEND_EVERY = 1000;
 /** Maximum delay of the first heartbeat after startup (ms). */
 const FIRST_HEARTBEAT = 10_000;
 
-/** Kinds of rows of receivers below `alerts/`. */
-const OF_RECEIVERS: readonly string[] = ['log', 'cursor'];
-
 /** Sends alerts and the notices of journals. Owns a delivery for each receiver, their loops, and the heartbeat. */
 export class Sending implements JournalWatcher {
   readonly #deps: SendingDeps;
@@ -178,7 +175,7 @@ export class Sending implements JournalWatcher {
     const names = new Set(this.#receivers.all.map(({ notifier, member }) => `${notifier}/${member}`));
     const isUnused = (key: string) => {
       const [, kind = '', notifier, member] = key.split('/');
-      return OF_RECEIVERS.includes(kind) && !names.has(`${notifier}/${member}`);
+      return ['log', 'cursor'].includes(kind) && !names.has(`${notifier}/${member}`);
     };
     const rows = await store.sizes(account, 'alerts/');
     const changes = [...rows.keys()].filter(isUnused).map(key => ({ key, value: null }));

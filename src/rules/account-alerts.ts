@@ -52,20 +52,15 @@ export const sentOf = (evaluated: Evaluated): Evaluated => ({
   alerts: new Map([...evaluated.alerts].filter(([, { isUnsent }]) => !isUnsent)),
 });
 
-export const noticesOf = (evaluated: Evaluated): readonly Notice[] =>
-  [...sentOf(evaluated).alerts.values()].flatMap(toNotice);
+const noticesOf = (evaluated: Evaluated): readonly Notice[] => [...sentOf(evaluated).alerts.values()].flatMap(toNotice);
 
 /** Returns the stored part of an alert. Silences are matched again after a restart. */
-const stored = ({ silencedBy: _, ...alert }: Alert) => ({ ...alert, state: withoutClock(alert.state) });
-export const rowOf = (alert: Alert) => JSON.stringify(stored(alert));
+const rowOf = ({ silencedBy: _, ...alert }: Alert) => JSON.stringify({ ...alert, state: withoutClock(alert.state) });
 /** Returns a text that changes when the alert's row must be written again. */
-export function versionOf(alert: Alert): string {
-  const { state, isUnsent } = stored(alert);
-  return JSON.stringify({ state, isUnsent });
-}
+const versionOf = ({ state, isUnsent }: Alert) => JSON.stringify({ state: withoutClock(state), isUnsent });
 
 /** Marks silenced alerts, which are evaluated and shown, but not sent. */
-export function withSilences(next: Evaluated, silences: Silences): Evaluated {
+function withSilences(next: Evaluated, silences: Silences): Evaluated {
   const mark = (alert: Alert): Alert =>
     alert.state.phase === 'firing' ? { ...alert, silencedBy: silences.reasonFor(alert.labels) } : alert;
   return { ...next, alerts: new Map([...next.alerts].map(([key, alert]) => [key, mark(alert)])) };

@@ -32,13 +32,10 @@ export const AGENT_CHECKS: readonly Check<AgentInput>[] = [
     severity: 'critical',
     for: 3 * MINUTE,
     when: 'the PostgreSQL database does not respond to the leader',
-    check: ({ databaseAway }) =>
-      databaseAway === undefined
-        ? []
-        : {
-            since: databaseAway,
-            text: 'The database is unavailable: counters are frozen, and auto-cancel is suspended.',
-          },
+    check({ databaseAway: since }) {
+      const text = 'The database is unavailable: counters are frozen, and auto-cancel is suspended.';
+      return since === undefined ? [] : { since, text };
+    },
   }),
   defineCheck('store_failing', 'DeliveryStoreFailing', {
     severity: 'critical',

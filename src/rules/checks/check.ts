@@ -27,7 +27,7 @@ export const UNKNOWN: Unknown = { isUnknown: true };
 /** Result of a check: findings, and subjects without a result. A plain string is a finding with only a text. */
 export type Findings = CheckOutcome | readonly CheckOutcome[];
 export type CheckOutcome = string | Finding | Unknown;
-export type FoundOf = Omit<Finding, 'subject'> | false | 'unknown';
+export type FoundOf = Omit<Finding, 'subject'> | 'unknown' | false | undefined;
 
 export type BuiltinAlert = `Delivery${string}`;
 
@@ -47,8 +47,6 @@ export interface Check<I> extends Durations {
    * is unknown; partial data can prove a finding but not rule one out.
    */
   readonly collector?: keyof ShownFacts;
-  /** Whether partial data suffices, because the check reads only a size that includes unreadable rows. */
-  readonly readsSize?: boolean;
   /** Condition for a finding, as Markdown for docs/alerts.md. */
   readonly when: string;
   check(input: I): Findings;

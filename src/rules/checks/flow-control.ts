@@ -136,14 +136,10 @@ export const WAITLISTS: readonly AccountCheck[] = [
   }),
   defineCheck('paused_with_backlog', 'DeliveryDispatchPausedWithBacklog', {
     when: 'a flow-control key is paused, and messages wait on this key',
-    check: eachKey((_input, { key, paused, state, since, waiting }) =>
-      paused
-        ? {
-            since: state === 'paused' ? since : undefined,
-            text: `Key ${key} is paused: ${plural(waiting, 'message')} waiting.`,
-          }
-        : false,
-    ),
+    check: eachKey((_input, { key, paused = false, state, since, waiting }) => {
+      const text = `Key ${key} is paused: ${plural(waiting, 'message')} waiting.`;
+      return paused && { since: state === 'paused' ? since : undefined, text };
+    }),
   }),
   defineCheck('limit_changed', 'DeliveryLimitChanged', {
     severity: 'info',

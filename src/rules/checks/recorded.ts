@@ -7,6 +7,8 @@ import { finishedOf, OVERDUE_PAUSED, overduePausedTotal } from './burns.ts';
 import { highestSettled, SETTLED } from './dead-letters.ts';
 import { attemptsOf, destinationsOf, messagesOf } from './messages.ts';
 
+type Ended = Readonly<Record<'failed' | 'delivered', number>>;
+
 /** Time for which attempts to a destination are recorded after the last failed one (ms). */
 const RECORDED_FOR = 20 * MINUTE;
 
@@ -18,14 +20,10 @@ export function createRecordedForChecks() {
   let errors: ReadonlyMap<string, number> = new Map();
   let failedAt = new Map<string, number>();
   /** Ended messages by destination at the last hourly values. */
-  let ended: ReadonlyMap<string, { readonly failed: number; readonly delivered: number }> = new Map();
+  let ended: ReadonlyMap<string, Ended> = new Map();
 
   /** Whether no message was delivered since the last hourly values, or messages failed within a day. */
-  function isFailing(
-    destination: string,
-    { failed, delivered }: { failed: number; delivered: number },
-    input: CheckInput,
-  ) {
+  function isFailing(destination: string, { failed, delivered }: Ended, input: CheckInput) {
     const last = ended.get(destination);
     if (last && failed > last.failed && delivered === last.delivered) return true;
     const [first] = input.recent(messagesOf('failed', destination), 24 * HOUR);

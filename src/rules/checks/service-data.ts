@@ -25,9 +25,7 @@ const waiting = ({ lag }: Queue) => `${plural(lag, 'message')} waiting according
 export const QUEUES: readonly AccountCheck[] = [
   ofQueues('queue_paused', 'DeliveryDispatchPausedWithBacklog', {
     when: 'a queue is paused, and the service reports that messages wait in this queue',
-    check: eachQueue((_input, queue) =>
-      queue.paused ? { text: `Queue ${queue.name} is paused: ${waiting(queue)}.` } : false,
-    ),
+    check: eachQueue((_, queue) => queue.paused && { text: `Queue ${queue.name} is paused: ${waiting(queue)}.` }),
   }),
   ofQueues('queue_blocked', 'DeliveryQueueBlocked', {
     for: 30 * MINUTE,
@@ -95,9 +93,8 @@ export const PLAN: readonly AccountCheck[] = [
       const plan = planOf(input);
       if (typeof plan !== 'object') return plan ? UNKNOWN : [];
       const state = plan.read?.state ?? 'active';
-      return state === 'active'
-        ? []
-        : `The state of the account is ${state}: the service may not deliver its messages.`;
+      if (state === 'active') return [];
+      return `The state of the account is ${state}: the service may not deliver its messages.`;
     },
   }),
   defineCheck('plan_changed', 'DeliveryAccountChanged', {
@@ -108,10 +105,8 @@ export const PLAN: readonly AccountCheck[] = [
       if (typeof plan !== 'object') return plan ? UNKNOWN : [];
       const { change } = plan.read ?? {};
       if (!change || input.now - change.at > DAY) return [];
-      return {
-        since: change.at,
-        text: `The account changed: ${change.text}, seen at ${clockTime(change.at, input.now)}.`,
-      };
+      const text = `The account changed: ${change.text}, seen at ${clockTime(change.at, input.now)}.`;
+      return { since: change.at, text };
     },
   }),
   defineCheck('dlq_size_differs', 'DeliveryDataIncomplete', {
@@ -146,10 +141,8 @@ export const RUNS: readonly AccountCheck[] = [
       const which = hasMore ? 'one of them ' : 'the oldest ';
       const since = `${count === 1 && !hasMore ? '' : which}since ${clockTime(createdAt, input.serviceNow)}`;
       const where = url === undefined ? '' : `${bareAddress(url)}, `;
-      return {
-        since: toAgentTime(input, createdAt + olderThan),
-        text: `${number} ${lasting}, ${since}: ${where}run ${runId}.`,
-      };
+      const text = `${number} ${lasting}, ${since}: ${where}run ${runId}.`;
+      return { since: toAgentTime(input, createdAt + olderThan), text };
     },
   }),
 ];
