@@ -38,15 +38,15 @@ const kinds = {
     .describe('Age of a timestamp. The metric’s name must end in `_timestamp_seconds`.'),
   ratio: z
     .strictObject({
-      part: selector.describe('Counter of the part, summed over its series of an account.'),
-      whole: selector.describe('Counter of the total, summed over its series of an account.'),
+      part: selector.describe('Counter for the numerator. All its series of an account are summed.'),
+      whole: selector.describe('Counter for the denominator. All its series of an account are summed.'),
       over,
       above: z.number().min(0).describe('The condition is true while the ratio is above this number: 0.05 is 5 %.'),
       atLeast: z
         .number()
         .positive()
         .default(1)
-        .describe('Minimum increase of `whole`. Below it, the condition is false.'),
+        .describe('Minimum increase of `whole`. If the increase is smaller, the condition is false.'),
     })
     .describe('Ratio of the increases of two counters within a window.'),
   stale: z

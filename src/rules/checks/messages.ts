@@ -177,7 +177,7 @@ export const MESSAGES: readonly AccountCheck[] = [
   }),
   defineCheck('redeliveries_high', 'DeliveryMessagesRedelivered', {
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `in the last hour, the agent counted at least ${MIN_BAD} redeliveries. They are more than ${percent(REDELIVERED)} of the delivery attempts in the last hour, and of those in the hour that ended ${longText(ALWAYS - HOUR)} ago, because redeliveries are counted late`,
+    when: `in the last hour, the agent counted at least ${MIN_BAD} redeliveries. This number is more than ${percent(REDELIVERED)} of the delivery attempts in the last hour. Because the agent counts redeliveries late, it is also more than ${percent(REDELIVERED)} of the attempts in the hour that ended ${longText(ALWAYS - HOUR)} ago`,
     check: input => {
       const found = input.changes.rise(redelivered.name, input.events?.redelivered, HOUR);
       if (!found || found.by < MIN_BAD) return covers(found, HOUR) ? [] : UNKNOWN;

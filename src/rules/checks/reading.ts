@@ -211,7 +211,7 @@ export const READING: readonly AccountCheck[] = [
   }),
   defineCheck('budget_low', 'DeliveryReadingThrottled', {
     for: 15 * MINUTE,
-    when: `the remaining requests of \`budget.requestsPerDay\` are fewer than ${percent(REQUESTS_LAST)} of the number that an even distribution over the UTC day would leave. The ${percent(KEPT_FOR_ACTIONS)} that are reserved for auto-cancel do not count as remaining`,
+    when: `too few requests of \`budget.requestsPerDay\` remain. The agent multiplies this budget by the share of the UTC day that remains. The remaining requests, without the ${percent(KEPT_FOR_ACTIONS)} reserved for auto-cancel, are fewer than ${percent(REQUESTS_LAST)} of the product`,
     check({ budgetRemaining: left, settings, now }) {
       const { requestsPerDay: all } = settings.budget;
       if (left === undefined) return UNKNOWN;
