@@ -103,7 +103,7 @@ const total = counter({
 export const eventFamilies = {
   recent: gauge({
     name: 'delivery_events_recent',
-    help: 'Events by state, from the recent period events.window. The state unknown includes all other states.',
+    help: 'Events within the last events.window, by state. Events with a state that the agent does not know have the state "unknown".',
     labels: ['state'],
     values: { state: EVENT_STATES },
     pick: ({ gauges }) => gauges && EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })),
@@ -137,7 +137,7 @@ export const eventFamilies = {
   }),
   redelivered: counter({
     name: 'delivery_messages_redelivered_total',
-    help: 'Repeated deliveries: attempts that began before the previous attempt had a result, or within events.overlap after the message’s end. Attempts of the first kind are counted only after events.lateSweep, because the result may be delayed.',
+    help: 'Repeated deliveries: delivery attempts that began before the result of the previous attempt, and attempts that began up to events.overlap after the message had ended. The former are counted events.lateSweep later, because the result of the previous attempt may be delayed.',
     labels: ['destination'],
     pick: facts => perDestination(facts, ({ redelivered }) => [{ labels: {}, value: redelivered }]),
   }),

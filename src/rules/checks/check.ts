@@ -47,6 +47,8 @@ export interface Check<I> extends Durations {
    * is unknown; partial data can prove a finding but not rule one out.
    */
   readonly collector?: keyof ShownFacts;
+  /** Whether partial data suffices, because the check reads only a size that includes unreadable rows. */
+  readonly readsSize?: boolean;
   /** Condition for a finding, as Markdown for docs/alerts.md. */
   readonly when: string;
   check(input: I): Findings;

@@ -279,6 +279,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
   }),
   defineCheck('dlq_nearly_full', 'DeliveryDlqExpiringSoon', {
     for: 15 * MINUTE,
+    readsSize: true,
     when: `the queue contains more than ${percent(DLQ_FULL)} of the messages that the plan allows`,
     check(input) {
       const { maxDeadLetters: most } = input;

@@ -149,7 +149,7 @@ export const MESSAGES: readonly AccountCheck[] = [
   defineCheck('messages_failing_slowly', 'DeliveryErrorBudgetSlowBurn', {
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `the share of failed messages exceeds ${burnText('slow')}. In either case, at least ${MIN_BAD} messages failed in the longer window. For six hours after \`messages_failing\`, the condition is unknown`,
+    when: `the share of failed messages exceeds ${burnText('slow')}. In either case, at least ${MIN_BAD} messages failed in the longer window. For six hours after \`messages_failing\` was true, the condition is unknown`,
     check: failing('slow'),
   }),
   defineCheck('messages_late', 'DeliveryMessagesLate', {

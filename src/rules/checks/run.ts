@@ -53,7 +53,7 @@ export function checkAccount(input: CheckInput): CheckResult[] {
     if (check.collector === undefined) return check;
     const { enabled, data } = input.dataOf(check.collector);
     if (!enabled) return [];
-    if (data === 'fresh') return check;
+    if (data === 'fresh' || (data === 'partial' && check.readsSize)) return check;
     return { ...check, check: input => (data === 'partial' ? [check.check(input), UNKNOWN].flat() : UNKNOWN) };
   });
   return runChecks(applicable, input);
