@@ -75,15 +75,13 @@ class UrlClient extends Client {
   }
 }
 
-interface PoolSettings {
-  /** Returns the password, whose file may have changed. */
-  readonly password: () => string;
-  readonly timeouts: Pick<typeof TIMEOUTS, 'connect' | 'statement'>;
-  /** Open sockets, which the pool maintains. */
-  readonly sockets: Set<Socket>;
-}
-
-function createPool(address: ReturnType<typeof parseAddress>, { password, timeouts, sockets }: PoolSettings): Pool {
+/** `sockets`: the open ones, which the pool maintains. `password`: returns the password, whose file may have changed. */
+function createPool(
+  address: ReturnType<typeof parseAddress>,
+  timeouts: typeof TIMEOUTS,
+  sockets: Set<Socket>,
+  password: () => string,
+): Pool {
   const pool = new Pool({
     ...address,
     password,
@@ -125,11 +123,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
   const running = new Set<Promise<unknown>>();
   let closed = false;
 
-  const pool = createPool(address, {
-    password: () => parseAddress(readUrl(url, env)).password ?? '',
-    timeouts,
-    sockets,
-  });
+  const pool = createPool(address, timeouts, sockets, () => parseAddress(readUrl(url, env)).password ?? '');
 
   async function withClient<T>(work: (client: PoolClient) => Promise<T>): Promise<T> {
     try {
