@@ -17,8 +17,6 @@ import { DatabaseSync } from 'node:sqlite';
 import { syncFolder } from '../kit/durable-file.ts';
 import { createPrivateFile, createPrivateFolder } from '../kit/new-file.ts';
 import { StoreError, sqliteCode, withStoreErrors } from './errors.ts';
-import { lockForProcess } from './lock.ts';
-import { checkSchema, createSchema, requireSchema } from './schema.ts';
 
 export interface Database {
   readonly file: string;
@@ -55,6 +53,95 @@ const SETTINGS = `
   PRAGMA wal_autocheckpoint = 1000;
   PRAGMA journal_size_limit = 16777216;
 `;
+
+/** Version of the table and its rows. A file with another version is refused. */
+const VERSION = 2;
+
+// WITHOUT ROWID keeps keys with the same prefix adjacent. Text compares by bytes.
+const TABLE = `CREATE TABLE rows (
+     account TEXT NOT NULL,
+     key TEXT NOT NULL,
+     value TEXT NOT NULL,
+     PRIMARY KEY (account, key)
+   ) STRICT, WITHOUT ROWID`;
+
+/** `dWch` in the file's header: identifies our files before anything in them is changed. */
+const APPLICATION_ID = 0x64576368;
+
+function pragma(db: DatabaseSync, name: string): number {
+  return Number(db.prepare(`PRAGMA ${name}`).get()?.[name]);
+}
+
+/** Checks that the file belongs to this program and has this version and its table. Accepts an empty file. */
+function checkSchema(db: DatabaseSync, path: string): void {
+  const version = pragma(db, 'user_version');
+  if (pragma(db, 'application_id') !== APPLICATION_ID) {
+    const tables = db.prepare('SELECT count(*) AS count FROM sqlite_schema').get()?.count;
+    if (version !== 0 || tables !== 0) throw new StoreError('foreign', path);
+    return;
+  }
+  if (version !== VERSION) {
+    const reason = version > VERSION ? 'newer' : 'older';
+    throw new StoreError(reason, path, `schema ${version}, this version has ${VERSION}`);
+  }
+  // Compiling this query checks that the table exists.
+  db.prepare('SELECT account, key, value FROM rows');
+}
+
+/** Creates the table if missing. Always writes the version durably, which proves at startup that writing works. */
+function createSchema(db: DatabaseSync): void {
+  db.exec('BEGIN IMMEDIATE');
+  try {
+    if (pragma(db, 'user_version') !== VERSION) db.exec(TABLE);
+    db.exec(`PRAGMA application_id = ${APPLICATION_ID}; PRAGMA user_version = ${VERSION}; COMMIT`);
+  } catch (error) {
+    // A full disk or a failed read makes SQLite roll back by itself.
+    if (db.isTransaction) db.exec('ROLLBACK');
+    throw error;
+  }
+}
+
+/** SQLITE_BUSY: another connection holds a lock. */
+const BUSY = 5;
+
+/**
+ * Locks `path` until the returned function is called or the process ends. Throws StoreError `locked` if it is already locked, even
+ * by this process.
+ * Node.js has no flock, so SQLite provides the file lock: an exclusive transaction on the empty file `<path>-lock`. The system
+ * releases it with the process, child processes do not inherit it, and it works across containers that share the disk. The
+ * database stays unlocked, so others may read it. The lock file is never deleted: otherwise a process waiting for the deleted file
+ * and one creating a new file could both hold the lock. Only SQLite may open the lock file, because closing any handle of a file
+ * releases the process's locks on it.
+ */
+export function lockForProcess(path: string): () => void {
+  const file = `${path}-lock`;
+  createPrivateFile(file);
+  const db = new DatabaseSync(file);
+  try {
+    // Keeps the journal in memory, to avoid another file.
+    db.exec('PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE');
+  } catch (cause) {
+    db.close();
+    if (((sqliteCode(cause) ?? 0) & 0xff) === BUSY) throw new StoreError('locked', path, '', { cause });
+    throw cause;
+  }
+  return () => db.close();
+}
+
+/**
+ * Returns the id of the process that locks `path`; undefined if unknown. Reads Linux's list of locks, because trying to take the
+ * lock could prevent an agent from starting.
+ */
+export function lockHolder(path: string): string | undefined {
+  try {
+    const { ino } = statSync(`${realpathSync(path)}-lock`);
+    // See proc_locks(5): `1: POSIX  ADVISORY  WRITE 7807 fe:00:2146760 1073741824 1073742335`.
+    const held = new RegExp(`^\\d+: POSIX +ADVISORY +WRITE (\\d+) \\w+:\\w+:${ino} `, 'm');
+    return held.exec(readFileSync('/proc/locks', 'utf8'))?.[1];
+  } catch {
+    return undefined;
+  }
+}
 
 function sizeOf(path: string): number | undefined {
   return statSync(path, { throwIfNoEntry: false })?.size;
@@ -175,7 +262,8 @@ export function attachDatabase(path: string): Database {
     assertUsable(file);
     const db = new DatabaseSync(file, { timeout: ATTACHED_BUSY_TIMEOUT_MS });
     try {
-      requireSchema(db, file);
+      checkSchema(db, file);
+      if (pragma(db, 'user_version') === 0) throw new StoreError('missing', file, 'the file is empty');
       // Checkpoints are left to the agent: one here would block this process and the agent's commits.
       db.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA wal_autocheckpoint = 0');
       // From its first read until it closes, a connection holds a lock that prevents others from removing the WAL.
@@ -185,6 +273,31 @@ export function attachDatabase(path: string): Database {
       throw error;
     }
   });
+}
+
+/** Returns the nearest existing parent folder. */
+function folderOf(path: string): string {
+  const folder = dirname(resolve(path));
+  return existsSync(folder) ? folder : folderOf(folder);
+}
+
+/**
+ * Inspects the database without a lock, because an agent may be using it. `version`: undefined if the database does not exist
+ * yet; `holder`: id of the process that locks it, if known. Throws StoreError if an agent could not start with it.
+ */
+export function inspectSqlite(path: string) {
+  const file = resolve(path);
+  const isNew = !statSync(file, { throwIfNoEntry: false })?.size;
+  const folder = isNew ? folderOf(file) : dirname(realpathSync(file));
+  withStoreErrors(file, () => accessSync(folder, constants.W_OK | constants.X_OK));
+  if (isNew) return { file, version: undefined, size: 0, holder: undefined };
+  const database = attachDatabase(file);
+  try {
+    const version = database.db.prepare('PRAGMA user_version').get()?.user_version;
+    return { file: database.file, version, size: statSync(database.file).size, holder: lockHolder(database.file) };
+  } finally {
+    database.close();
+  }
 }
 
 /**

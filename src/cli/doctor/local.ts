@@ -7,9 +7,8 @@ import { parseListen } from '../../http/options.ts';
 import { errorCode } from '../../kit/error-code.ts';
 import type { Env } from '../../kit/secret.ts';
 import { plural, someOf } from '../../kit/text.ts';
-import { lockHolder } from '../../store/lock.ts';
+import { inspectSqlite, lockHolder } from '../../store/database.ts';
 import type { StoreOptions } from '../../store/options.ts';
-import { inspectSqlite } from '../../store/sqlite-inspect.ts';
 import { type Diagnosis, fail, ok, type Probe, skip, warn } from './probe.ts';
 
 const MIB = 2 ** 20;
