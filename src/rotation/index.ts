@@ -9,11 +9,17 @@ import { escapedJson } from '../kit/text.ts';
 import type { RecordedAccount } from '../model/account.ts';
 import { type AccountOptions, addressesOf } from '../upstream/options.ts';
 import * as upstream from '../upstream/rotator.ts';
-import { createResponseFile, findReset, forget, type StartedReset } from './response-file.ts';
-import { RotationError } from './rotation-error.ts';
-import { findSecret, replaceSecret } from './secret-place.ts';
+import {
+  createResponseFile,
+  findReset,
+  findSecret,
+  forget,
+  RotationError,
+  replaceSecret,
+  type StartedReset,
+} from './files.ts';
 
-export { RotationError } from './rotation-error.ts';
+export { RotationError } from './files.ts';
 
 export interface RotationDeps extends Pick<Runtime, 'env' | 'clock' | 'random'> {
   readonly account: AccountOptions;
