@@ -38,17 +38,20 @@ export interface ApiEndpoint<Q = never> {
   /** Whether the view is read from the service. Other views are created one at a time, because they may have thousands of rows. */
   readonly isLookup?: true;
   /** Meanings of other statuses. */
-  readonly failures?: Readonly<Record<number, string>>;
+  readonly failures: Readonly<Record<number, string>>;
   /** Throws RequestError. */
   view(views: Views, request: ViewRequest<Q>): unknown;
 }
 
+const INVALID = 'A parameter is invalid.';
+
 const define = <T extends z.ZodObject = z.ZodObject<Record<never, never>>>(
-  endpoint: Omit<ApiEndpoint, 'view' | 'query'> & {
+  endpoint: Omit<ApiEndpoint, 'view' | 'query' | 'failures'> & {
     readonly query?: T;
+    readonly failures?: ApiEndpoint['failures'];
     view(views: Views, request: ViewRequest<z.output<T>>): unknown;
   },
-): ApiEndpoint => endpoint as ApiEndpoint;
+) => ({ failures: { 400: INVALID }, ...endpoint }) as ApiEndpoint;
 
 /** Returns the error for an account without a view: it is not configured, or a reload has not opened it yet. */
 export const noView = ({ accounts }: Pick<Views, 'accounts'>, name: string): RequestError =>
@@ -72,7 +75,6 @@ function accountOf({ accounts }: Views, given: string | undefined): string {
   return account;
 }
 
-const INVALID = 'A parameter is invalid.';
 const NOT_CONFIGURED = 'No account with that name is configured.';
 const LOOKUP_FAILURES = {
   400: INVALID,
@@ -93,7 +95,6 @@ export const API_ENDPOINTS: readonly ApiEndpoint[] = [
     exposes: PROBLEMS,
     query: OverviewQuery,
     response: 'Overview',
-    failures: { 400: INVALID },
     view: (views, { query }) => views.overview(query),
   }),
   define({
@@ -102,7 +103,6 @@ export const API_ENDPOINTS: readonly ApiEndpoint[] = [
       'Health of all accounts and of the agent: problems, and data that is not current. `delivery-watch report` prints this response.',
     exposes: PROBLEMS,
     response: 'Report',
-    failures: { 400: INVALID },
     view: views => views.report(),
   }),
   define({
@@ -176,7 +176,6 @@ export const API_ENDPOINTS: readonly ApiEndpoint[] = [
     path: '/api/v1/openapi.json',
     description: 'This description of the API (OpenAPI).',
     response: 'application/json',
-    failures: { 400: INVALID },
     view: () => JSON.parse(readDocument('openapi.json')),
   }),
   define({
@@ -184,7 +183,6 @@ export const API_ENDPOINTS: readonly ApiEndpoint[] = [
     description: 'State of all rounds of every account.',
     exposes: PROBLEMS,
     response: 'Status',
-    failures: { 400: INVALID },
     view: (views, { now }) => ({ version, now: new Date(now).toISOString(), accounts: views.status() }),
   }),
   define({
@@ -193,7 +191,6 @@ export const API_ENDPOINTS: readonly ApiEndpoint[] = [
     exposes: "labels and annotations of the agent's own alerts",
     response: 'Alert',
     isList: true,
-    failures: { 400: INVALID },
     view: views => views.alerts(),
   }),
   define({
@@ -223,7 +220,6 @@ export const API_ENDPOINTS: readonly ApiEndpoint[] = [
     }),
     response: 'JournalEntry',
     isList: true,
-    failures: { 400: INVALID },
     view(views, { query, now }) {
       const since = timeOrAge(query.since, now);
       if (since === undefined) throw new RequestError(400, 'since must be one duration such as 24h, or one time');
