@@ -1,36 +1,39 @@
 import { type AutoCancel, MAX_LINES } from '../auto-cancel/accounts.ts';
 import type { HttpServed } from '../http/served.ts';
+import type { Log } from '../kit/log.ts';
 import { version } from '../kit/version.ts';
 import { CONTENT_TYPES, createExposition } from '../metrics/exposition.ts';
+import { accountView, type Viewed } from '../status/account.ts';
 import { createAgentChecks } from '../status/agent.ts';
 import { createAutoCancelView } from '../status/auto-cancel.ts';
 import { createHistoryView } from '../status/history.ts';
 import { createLookups } from '../status/lookups.ts';
+import { createOverviewRows, overview } from '../status/overview.ts';
+import { reportOf } from '../status/report.ts';
 import type { Served, Views } from '../status/served.ts';
-import { createViews } from '../status/views.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
-import type { AgentState } from './agent-state.ts';
 import type { AgentBase } from './base.ts';
-import type { Supervisor } from './supervisor.ts';
+import type { AgentState, Supervisor } from './supervisor.ts';
 
 type OwnServed = Omit<Served, 'reload' | 'reloadErrors'>;
+
+const logBug = (log: Log, account: string | undefined, error: unknown) =>
+  log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
 
 /** Creates the views that the port serves. */
 export function createServing(supervisor: Supervisor, base: AgentBase) {
   const { process, leadership, log, clock, peerKey } = base;
-  // A bug in one source must not break the scrape of all accounts.
-  const onBug = (account: string | undefined, error: unknown) =>
-    log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
   const exposition = createExposition(
     [],
-    ({ account }, error) => onBug(account, error),
+    // A bug in one source must not break the scrape of all accounts.
+    ({ account }, error) => logBug(log, account, error),
     () => leadership?.isCurrent() ?? true,
   );
   let last: { readonly state: AgentState; readonly views: ReturnType<typeof createStateViews> } | undefined;
 
   function current() {
     const state = supervisor.state();
-    if (last?.state !== state) last = { state, views: createStateViews(state, { base, supervisor }) };
+    if (last?.state !== state) last = { state, views: createStateViews(state, base, supervisor) };
     return last.views;
   }
 
@@ -58,17 +61,25 @@ export function createServing(supervisor: Supervisor, base: AgentBase) {
   };
 }
 
-interface StateViewsDeps {
-  readonly base: AgentBase;
-  readonly supervisor: Supervisor;
+function viewedOf({ loaded, accounts, autoCancel }: AgentState, { alerting }: Supervisor): ReadonlyMap<string, Viewed> {
+  const configured = new Map(loaded.config.accounts.map(each => [each.name, each]));
+  const acting = new Map(autoCancel?.accounts.map(({ account, numbers }) => [account, numbers]));
+  return new Map(
+    accounts.flatMap(account => {
+      const { name } = account;
+      const settings = configured.get(name);
+      if (!settings) return [];
+      const problemStates = () => alerting.problems(name);
+      return [[name, { account, settings, autoCancel: acting.get(name), problemStates }] as const];
+    }),
+  );
 }
 
-function createStateViews(state: AgentState, { base, supervisor }: StateViewsDeps) {
+function createStateViews(state: AgentState, base: AgentBase, supervisor: Supervisor) {
   const { loaded, accounts, autoCancel } = state;
   const { config } = loaded;
   const { clock, log } = base;
   const { alerting } = supervisor;
-  const alerts = (account?: string) => alerting.alerts(account);
   const byName = new Map(accounts.map(account => [account.name, account]));
   const agent = createAgentChecks({
     ...base,
@@ -84,19 +95,28 @@ function createStateViews(state: AgentState, { base, supervisor }: StateViewsDep
       if (!base.leadership?.isUnavailable()) throw error;
       return [];
     });
-  const readings = createViews({
-    clock,
-    accounts,
-    settings: config.accounts,
-    autoCancel,
-    alerts,
-    problemStates: account => alerting.problems(account),
-    agentProblems: agent.problems,
-    externalUrl: config.server.externalUrl,
-    log,
-  });
+  const viewed = viewedOf(state, supervisor);
+  const rows = createOverviewRows([...viewed.values()], clock.now, (account, error) => logBug(log, account, error));
+  const { externalUrl } = config.server;
   const views: Views = {
-    ...readings,
+    async overview(query) {
+      const data = { rows: await rows(), alerts: alerting.alerts(), agentProblems: agent.problems() };
+      return overview({ ...data, version, now: clock.now() }, query);
+    },
+    async report() {
+      return reportOf({
+        version,
+        externalUrl,
+        rows: await rows(),
+        statuses: accounts.map(account => account.status()),
+        agentProblems: agent.problems(),
+        now: clock.now(),
+      });
+    },
+    account(name) {
+      const one = viewed.get(name);
+      return one && accountView(one, alerting.alerts(name), clock.now());
+    },
     history: createHistoryView(name => byName.get(name)?.history, config.store.history, clock),
     autoCancel: createAutoCancelView({
       config,
@@ -112,7 +132,7 @@ function createStateViews(state: AgentState, { base, supervisor }: StateViewsDep
       },
       clock,
     }),
-    externalUrl: config.server.externalUrl,
+    externalUrl,
     accounts: config.accounts.map(({ name }) => name),
     status: () => accounts.map(account => account.status()),
     explain: async (id, account) => autoCancel?.explain(id, account) ?? [],

@@ -1,18 +1,18 @@
 import { hostname } from 'node:os';
 import pLimit from 'p-limit';
-import { AutoCancelAccounts } from '../auto-cancel/accounts.ts';
+import { type AutoCancel, AutoCancelAccounts } from '../auto-cancel/accounts.ts';
 import { changesBetween } from '../config/changes.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import { replicaUrlOf } from '../config/replica-url.ts';
+import type { Source } from '../metrics/family.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
 import { Alerting } from '../rules/alerting.ts';
 import { createLoops } from '../scheduler/loop.ts';
+import { failedAccount, type ShownAccount } from '../status/failed-account.ts';
 import { NO_ACCOUNT } from '../store/store.ts';
 import { Traces } from '../telemetry/traces.ts';
-import { type AgentState, createAgentState } from './agent-state.ts';
 import { type AgentBase, waitUntilSaved } from './base.ts';
 import { dispatchersOf, type Prepared, prepare, type Tenant } from './prepared.ts';
-import { type PreparedPart, type ProcessPart, prepareParts } from './process-parts.ts';
 import { RunningAccount } from './running-account.ts';
 import { Slot, type SlotDeps } from './slot.ts';
 
@@ -33,6 +33,50 @@ const AGENT_WIDE: Tenant = {
   stop: nothing,
   save: nothing,
 };
+
+/** A part that all accounts share and that a reload replaces, such as the notifiers or the listener. */
+interface ProcessPart {
+  /** Creates the part for a configuration, next to the current one. If it rejects, nothing has changed. */
+  prepare(loaded: LoadedConfig): Promise<PreparedPart> | PreparedPart;
+}
+
+/** Exactly one of its functions is called, once. They never reject. */
+interface PreparedPart {
+  commit(): Promise<void> | void;
+  discard(): Promise<void> | void;
+}
+
+/** Prepares all parts in order. If one rejects, discards those before it and rejects with its error. */
+async function prepareParts(parts: readonly ProcessPart[], loaded: LoadedConfig): Promise<PreparedPart> {
+  const prepared: PreparedPart[] = [];
+  async function discard(): Promise<void> {
+    for (const part of prepared.toReversed()) await part.discard();
+  }
+  try {
+    for (const part of parts) prepared.push(await part.prepare(loaded));
+  } catch (error) {
+    await discard();
+    throw error;
+  }
+  return {
+    discard,
+    async commit() {
+      for (const part of prepared) await part.commit();
+    },
+  };
+}
+
+/** Snapshot of the configuration and the accounts of this process. Replaced when either changes. */
+export interface AgentState {
+  readonly loaded: LoadedConfig;
+  /** In the order of the configuration. */
+  readonly accounts: readonly ShownAccount[];
+  readonly running: readonly RunningAccount[];
+  readonly sources: readonly Source[];
+  /** `sources` without the excluded families. */
+  readonly shown: ReturnType<ReturnType<typeof createShownSources>>;
+  readonly autoCancel: AutoCancel | undefined;
+}
 
 /** Runs the accounts. After each change, `reconcile` closes and opens slots until they match the configuration. */
 export class Supervisor {
@@ -87,15 +131,7 @@ export class Supervisor {
   }
 
   state(): AgentState {
-    this.#state ??= createAgentState({
-      ...this.#base,
-      prepared: this.#prepared,
-      slotOf: name => this.#accounts.get(name),
-      alertsOf: name => this.alerting.sourcesOf(name),
-      others: this.alerting.sources,
-      selectShown: this.#shownSources,
-      autoCancel: this.#autoCancel.view(),
-    });
+    this.#state ??= this.#createState();
     return this.#state;
   }
 
@@ -176,6 +212,33 @@ export class Supervisor {
 
   #running(): readonly RunningAccount[] {
     return [...this.#accounts.values()].flatMap(({ tenant }) => tenant ?? []);
+  }
+
+  #createState(): AgentState {
+    const { loaded, desired } = this.#prepared;
+    const { leaseMeter, process, leadership } = this.#base;
+    const placed = [...desired.values()].flatMap(
+      ({ settings }): readonly { readonly account: ShownAccount; readonly sources: readonly Source[] }[] => {
+        const { tenant, last, failure } = this.#accounts.get(settings.name) ?? {};
+        if (tenant) return [tenant];
+        return failure ? [failedAccount(settings, failure, last?.account)] : last ? [last] : [];
+      },
+    );
+    const sources = [
+      ...placed.flatMap(each => each.sources),
+      ...placed.flatMap(({ account: { name } }) => this.alerting.sourcesOf(name)),
+      ...this.alerting.sources,
+      process.source,
+      ...(leaseMeter && leadership ? [leaseMeter.sourceOf(loaded.config.store.schema, leadership.isCurrent)] : []),
+    ];
+    return {
+      loaded,
+      accounts: placed.map(({ account }) => account),
+      running: [...desired.keys()].flatMap(name => this.#accounts.get(name)?.tenant ?? []),
+      sources,
+      shown: this.#shownSources(sources, loaded.config.accounts),
+      autoCancel: this.#autoCancel.view(),
+    };
   }
 
   #createSlot<T extends Tenant>(name: string, deps: Pick<SlotDeps<T>, 'open' | 'opened'>): Slot<T> {
