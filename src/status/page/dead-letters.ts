@@ -1,11 +1,10 @@
 import type { AccountView } from '../api/account.ts';
 import { type Chart, figure, line } from './charts.ts';
-import { dataNote, notEnabled } from './data-state.ts';
 import { ago, change, count, grouped, lasting, percent, type ServiceNow, serviceNowOf } from './format.ts';
 import { type Html, html } from './html.ts';
 import { entriesPath, type PageContext } from './layout.ts';
 import { messageLink, named } from './problems.ts';
-import { type Column, name, section, shareBar, table, tile, tilePanel } from './tile.ts';
+import { type Column, dataNote, name, notEnabled, section, shareBar, table, tile, tilePanel } from './tile.ts';
 
 type DeadLetters = AccountView['deadLetters'];
 type Entry = Omit<DeadLetters['newestEntries'][number], 'label'>;
@@ -41,14 +40,6 @@ export const statusValue = (value: string): Html =>
 
 const since = (iso: string | null, now: number) => (iso === null ? null : Math.max(0, now - Date.parse(iso)) / 1000);
 
-type Numbers = Pick<DeadLetters, 'messages' | 'change' | 'oldestEntered'>;
-
-const sizeTile = ({ messages, change: of }: Numbers) =>
-  tile('Dead letters', count(messages), of !== null && change(of));
-
-const enteredTile = ({ oldestEntered }: Numbers, now: number | ServiceNow, ...more: readonly (Html | false)[]) =>
-  tile('Oldest entered', ago(oldestEntered, now), ...more);
-
 function numbers(of: DeadLetters, now: ServiceNow): readonly (Html | false)[] {
   const { messages, most, retentionSeconds } = of;
   const waited = since(of.oldestEntered, now.now);
@@ -56,10 +47,10 @@ function numbers(of: DeadLetters, now: ServiceNow): readonly (Html | false)[] {
   const isDue = of.nextExpiry !== null && Date.parse(of.nextExpiry) <= now.now;
   const left = of.left && of.left.expired + of.left.removed + of.left.unknown;
   return [
-    sizeTile(of),
-    enteredTile(
-      of,
-      now,
+    tile('Dead letters', count(messages), of.change !== null && change(of.change)),
+    tile(
+      'Oldest entered',
+      ago(of.oldestEntered, now),
       shareBar(waited, retentionSeconds, 'Used share of the retention', true),
       retentionSeconds !== null && html`kept for ${lasting(retentionSeconds)}`,
     ),

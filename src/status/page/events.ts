@@ -1,10 +1,9 @@
 import type { AccountView } from '../api/account.ts';
 import { type Chart, figure, line } from './charts.ts';
-import { dataNote, notEnabled } from './data-state.ts';
 import { ago, count, grouped, lasting, percent, ratio, type ServiceNow, serviceNowOf, span } from './format.ts';
 import { type Html, html } from './html.ts';
 import { accountPath, type PageContext } from './layout.ts';
-import { type Column, name, section, table, tile, tiles } from './tile.ts';
+import { type Column, dataNote, name, notEnabled, section, table, tile, tiles } from './tile.ts';
 
 type Events = AccountView['events'];
 

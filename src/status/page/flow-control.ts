@@ -1,12 +1,11 @@
 import { OTHER } from '../../collectors/index.ts';
 import type { AccountView } from '../api/account.ts';
 import { type Chart, figure, line } from './charts.ts';
-import { dataNote, notEnabled } from './data-state.ts';
 import { labelValue } from './dead-letters.ts';
 import { at, change, count, lasting, ratio } from './format.ts';
 import { type Html, html } from './html.ts';
 import { accountPath, type PageContext } from './layout.ts';
-import { type Column, name, section, shareBar, table, tile, tilePanel } from './tile.ts';
+import { type Column, dataNote, name, notEnabled, section, shareBar, table, tile, tilePanel } from './tile.ts';
 
 type FlowControl = AccountView['flowControl'];
 type Row = FlowControl['rows'][number];

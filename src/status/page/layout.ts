@@ -36,13 +36,6 @@ export const entriesPath = (account: string, kind?: string) =>
 
 export const runbookPath = (name: string) => `runbooks/${encodeURIComponent(name)}`;
 
-function navigation({ root, nav }: { readonly root: string; readonly nav: string }): Html[] {
-  return Object.entries(PLACES).map(([place, [path, word]]) => {
-    const current = place === nav ? new Html(' aria-current="true"') : '';
-    return html`<a href="${root + path || './'}"${current}>${word}</a>`;
-  });
-}
-
 function needed(uses: readonly string[], folder: string): Html[] {
   return uses.map(name =>
     name.endsWith('.css')
@@ -56,6 +49,10 @@ export function layout({ title, context, nav, body, uses = [] }: Layout): Html {
   const { root, version } = context;
   const folder = root + context.assets;
   const now = new Date(context.now).toISOString();
+  const places = Object.entries(PLACES).map(([place, [path, word]]) => {
+    const current = place === nav ? new Html(' aria-current="true"') : '';
+    return html`<a href="${root + path || './'}"${current}>${word}</a>`;
+  });
   return html`<!doctype html>
 <html lang="en">
 <head>
@@ -71,7 +68,7 @@ ${needed(uses, folder)}<script type="module" src="${folder}client.js"></script>
 <a class="skip" href="#main">Skip to content</a>
 <header class="top">
 <a class="brand" href="${root || './'}">delivery-watch</a>
-<nav aria-label="Pages">${navigation({ root, nav })}</nav>
+<nav aria-label="Pages">${places}</nav>
 <p class="live" id="live" data-live-state="still"><span class="live-word">data as of</span> <time datetime="${now}">${now.slice(11, 19)} UTC</time></p>
 </header>
 <main id="main" tabindex="-1">

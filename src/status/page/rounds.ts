@@ -1,11 +1,10 @@
 import { isOptional } from '../../collectors/index.ts';
 import type { AccountView } from '../api/account.ts';
 import { type ChartLine, figure } from './charts.ts';
-import { nextStep, type Round } from './data-state.ts';
 import { ago, at, count, lasting, serviceNowOf } from './format.ts';
 import { type Html, html } from './html.ts';
 import { named } from './problems.ts';
-import { type Column, name, section, shareBar, table, tile, tilePanel } from './tile.ts';
+import { type Column, name, nextStep, type Round, section, shareBar, table, tile, tilePanel } from './tile.ts';
 
 /** Titles by collector and round. */
 export const ROUND_TITLES: Readonly<Record<string, string>> = {
