@@ -1,7 +1,7 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import { withDeadline } from '../kit/clock.ts';
 import type { Bounds, LogBound } from './bounds.ts';
-import { type Admission, clientName } from './client-certs.ts';
+import { type Admission, clientName } from './listener.ts';
 import { hostOf, type WebConfig } from './options.ts';
 import type { Credentials, PasswordResult, Passwords } from './passwords.ts';
 import { FOREIGN_KEY, isPeerRequest, type PeerKey, SIGNATURE } from './peer.ts';
@@ -30,30 +30,25 @@ export function signIfPeer(request: IncomingMessage, response: ServerResponse, k
   return true;
 }
 
+interface Refusal {
+  readonly status: number;
+  readonly text: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
 /** The authenticated caller (a user, or the name in a verified certificate), or a refusal. */
-type Authenticated =
-  | { readonly isRefused: false; readonly caller: string | undefined }
-  | { readonly isRefused: true; readonly status: number; readonly text: string; readonly headers: Headers };
+type Authenticated = { readonly caller: string | undefined } | Refusal;
 
-type Headers = Readonly<Record<string, string>>;
-
-type Authenticate = (request: IncomingMessage, web: WebConfig) => Authenticated | Promise<Authenticated>;
-
-const refusal = (status: number, text: string, headers: Headers = {}): Authenticated => ({
-  isRefused: true,
-  status,
-  text,
-  headers,
-});
-
-const UNAUTHORIZED = refusal(401, 'unauthorized', {
-  'WWW-Authenticate': 'Basic realm="delivery-watch", charset="UTF-8"',
-});
-
-const REFUSALS: Readonly<Record<Exclude<PasswordResult, 'right'>, Authenticated>> = {
+const UNAUTHORIZED: Refusal = {
+  status: 401,
+  text: 'unauthorized',
+  headers: { 'WWW-Authenticate': 'Basic realm="delivery-watch", charset="UTF-8"' },
+};
+const SOON = { 'Retry-After': '1' };
+const REFUSALS: Readonly<Record<Exclude<PasswordResult, 'right'>, Refusal>> = {
   wrong: UNAUTHORIZED,
-  crowded: refusal(429, 'too many passwords of this client are being checked', { 'Retry-After': '1' }),
-  full: refusal(503, 'too many passwords are being checked', { 'Retry-After': '1' }),
+  crowded: { status: 429, text: 'too many passwords of this client are being checked', headers: SOON },
+  full: { status: 503, text: 'too many passwords are being checked', headers: SOON },
 };
 
 /** Returns the credentials of an Authorization header; undefined if it contains no Basic credentials. */
@@ -64,18 +59,6 @@ function credentialsOf(header: string | undefined): Credentials | undefined {
   return colon < 0 ? undefined : { user: text.slice(0, colon), password: text.slice(colon + 1) };
 }
 
-export function createAuthentication(passwords: Passwords): Authenticate {
-  return ({ headers, socket }, { users }) => {
-    if (users.size === 0) return { isRefused: false, caller: clientName(socket) };
-    const given = credentialsOf(headers.authorization);
-    if (!given) return UNAUTHORIZED;
-    const toOutcome = (verdict: PasswordResult): Authenticated =>
-      verdict === 'right' ? { isRefused: false, caller: given.user } : REFUSALS[verdict];
-    const verdict = passwords.check(users, given, socket.remoteAddress ?? '');
-    return typeof verdict === 'string' ? toOutcome(verdict) : verdict.then(toOutcome);
-  };
-}
-
 export interface GateOptions {
   readonly bounds: Bounds;
   readonly responses: ResponseLimiter;
@@ -84,20 +67,34 @@ export interface GateOptions {
   /** Returns the web configuration; undefined while its file is invalid. All requests are then refused. */
   readonly web: () => WebConfig | undefined;
   readonly admission: Admission;
-  readonly authenticate: Authenticate;
+  readonly passwords: Passwords;
   /** A request signed with this key needs no password and may use any Host header. */
   readonly peerKey: PeerKey | undefined;
-  readonly identify: (request: IncomingMessage, caller: string) => void;
+  /** Receives the authenticated callers. */
+  readonly callers: WeakMap<IncomingMessage, string>;
 }
 
 export function createGate(
-  { bounds, responses, hosts, web, admission, authenticate, peerKey, identify }: GateOptions,
+  { bounds, responses, hosts, web, admission, passwords, peerKey, callers }: GateOptions,
   logBound: LogBound,
   routes: RequestListener,
 ): RequestListener {
   function isAllowed({ headersDistinct: { host = [] } }: IncomingMessage): boolean {
     const allowed = hosts();
     return allowed.size === 0 || (host.length === 1 && allowed.has(hostOf(host[0]) ?? ''));
+  }
+
+  function authenticate(
+    { headers, socket }: IncomingMessage,
+    { users }: WebConfig,
+  ): Authenticated | Promise<Authenticated> {
+    if (users.size === 0) return { caller: clientName(socket) };
+    const given = credentialsOf(headers.authorization);
+    if (!given) return UNAUTHORIZED;
+    const toOutcome = (verdict: PasswordResult): Authenticated =>
+      verdict === 'right' ? { caller: given.user } : REFUSALS[verdict];
+    const verdict = passwords.check(users, given, socket.remoteAddress ?? '');
+    return typeof verdict === 'string' ? toOutcome(verdict) : verdict.then(toOutcome);
   }
 
   function setDeadline(request: IncomingMessage, response: ServerResponse): void {
@@ -123,12 +120,7 @@ export function createGate(
     }) as ServerResponse['end'];
   }
 
-  function refuse(
-    response: ServerResponse,
-    status: number,
-    text: string,
-    headers: Readonly<Record<string, string>> = {},
-  ): void {
+  function refuse(response: ServerResponse, { status, text, headers }: Refusal): void {
     response.statusCode = status;
     response
       .setHeaders(new Map(Object.entries({ ...headers, 'Content-Type': 'text/plain; charset=utf-8' })))
@@ -137,21 +129,22 @@ export function createGate(
 
   async function admit(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const config = web();
-    if (config?.tls && !admission.isGood(request.socket, config.tls)) {
+    const admitted = admission.get(request.socket);
+    if (config?.tls && (!admitted || admitted.clientCa !== config.tls.clientCa)) {
       // The client was admitted under other certificate rules.
       request.socket.destroy();
       return;
     }
     const isKnown = signIfPeer(request, response, peerKey);
     // Without this check, an agent without passwords would answer a command that found the address in another agent's store.
-    if (!isKnown && isPeerRequest(request)) refuse(response, 401, FOREIGN_KEY);
-    else if (!isKnown && !isAllowed(request)) refuse(response, 421, 'not a host of this server');
-    else if (!config) refuse(response, 503, 'the web configuration cannot be used: see the log');
+    if (!isKnown && isPeerRequest(request)) refuse(response, { status: 401, text: FOREIGN_KEY });
+    else if (!isKnown && !isAllowed(request)) refuse(response, { status: 421, text: 'not a host of this server' });
+    else if (!config) refuse(response, { status: 503, text: 'the web configuration cannot be used: see the log' });
     else if (isKnown) routes(request, response);
     else {
       const found = await authenticate(request, config);
-      if (found.isRefused) return refuse(response, found.status, found.text, found.headers);
-      if (found.caller !== undefined) identify(request, found.caller);
+      if ('status' in found) return refuse(response, found);
+      if (found.caller !== undefined) callers.set(request, found.caller);
       routes(request, response);
     }
   }
@@ -162,7 +155,7 @@ export function createGate(
     if (hasBody(request)) response.setHeader('Connection', 'close');
     sendBounded(request, response);
     admit(request, response).catch(() => {
-      if (!response.headersSent) refuse(response, 503, 'passwords cannot be checked');
+      if (!response.headersSent) refuse(response, { status: 503, text: 'passwords cannot be checked' });
     });
   };
 }

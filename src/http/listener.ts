@@ -1,14 +1,13 @@
-import { createServer, type RequestListener, type Server } from 'node:http';
+import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
-import type { TLSSocket } from 'node:tls';
+import { TLSSocket } from 'node:tls';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Access } from './access.ts';
 import type { Bounds, LogBound } from './bounds.ts';
-import { type Admission, refusalOf } from './client-certs.ts';
-import { clientOf, limitConnections } from './connections.ts';
 import { contextOf, type WebTls } from './options.ts';
+import { whenOver } from './response-limiter.ts';
 
 export interface Address {
   readonly host: string;
@@ -56,6 +55,113 @@ async function closeServer(server: Server, sockets: () => Iterable<Socket>, cloc
   done.abort();
 }
 
+/** Client authentication types that require a client certificate. */
+const REQUIRES_CERT: readonly WebTls['clientAuth'][] = [
+  'RequireAnyClientCert',
+  'RequireClientCert',
+  'RequireAndVerifyClientCert',
+];
+
+/** Returns why a client is refused after its handshake, or undefined. */
+function refusalOf(socket: TLSSocket, { clientAuth }: WebTls): string | undefined {
+  if (clientAuth === 'NoClientCert') return undefined;
+  if (!socket.getPeerX509Certificate()) return REQUIRES_CERT.includes(clientAuth) ? 'no client certificate' : undefined;
+  if (clientAuth.includes('Verify') && !socket.authorized) {
+    return `client certificate not verified: ${socket.authorizationError}`;
+  }
+  return undefined;
+}
+
+/** Returns the name in a verified client certificate, or its serial number; undefined without a certificate. */
+export function clientName(socket: Socket): string | undefined {
+  if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
+  const certificate = socket.getPeerX509Certificate();
+  const name: string | string[] | undefined = socket.getPeerCertificate().subject?.CN;
+  const common = Array.isArray(name) ? name[0] : name;
+  return common ?? certificate?.subjectAltName ?? certificate?.serialNumber;
+}
+
+/**
+ * Makes Node's parser ignore the rest of its input, as after an upgrade (return value 2). Thousands of pipelined requests
+ * would otherwise stay in memory.
+ */
+function cutReading(socket: Socket & { parser?: { onIncoming?: unknown } | null }): void {
+  if (socket.parser) socket.parser.onIncoming = () => 2;
+  socket.destroy();
+}
+
+/** Identifies a connection. With TLS, a request has another socket object than its connection. */
+const clientOf = ({ remoteAddress, remotePort, localAddress }: Socket) =>
+  `${remoteAddress} ${remotePort} ${localAddress}`;
+
+interface Connection {
+  readonly socket: Socket;
+  /** Requests without a complete response. */
+  readonly requests: Set<IncomingMessage>;
+}
+
+/** Whether no complete request of a connection is in progress. */
+const isIncomplete = ({ requests }: Connection) => requests.values().every(({ complete }) => !complete);
+
+/**
+ * Limits the number of connections and of pipelined requests. At the limit, closes the connection that has been without a
+ * complete request for the longest time, so that idle or slow clients never keep others out.
+ */
+function limitConnections(server: Server, bounds: Bounds, logBound: LogBound, onRequest: RequestListener) {
+  let max = bounds.maxConnections;
+  for (const event of ['connection', 'secureConnection']) {
+    // Each request adds three listeners to its connection.
+    server.on(event, (socket: Socket) => void socket.setMaxListeners(10 + 3 * bounds.pipelined));
+  }
+  /** Connections by client, in the order in which they were opened or their last response ended. */
+  const open = new Map<string, Connection>();
+  server.on('connection', (socket: Socket) => {
+    if (open.size >= max) {
+      const message =
+        'server.maxConnections is reached: a new connection replaces the one that is idle for the longest time';
+      logBound('connections', { limit: max }, message);
+      const [client, oldest] = open.entries().find(([, connection]) => isIncomplete(connection)) ?? [];
+      (oldest?.socket ?? socket).destroy();
+      if (client === undefined) return;
+      open.delete(client);
+    }
+    const [client, connection] = [clientOf(socket), { socket, requests: new Set<IncomingMessage>() }];
+    open.set(client, connection);
+    socket.once('close', () => {
+      if (open.get(client) === connection) open.delete(client);
+    });
+  });
+  server.on('request', (request, response) => {
+    const client = clientOf(request.socket);
+    const connection = open.get(client);
+    // Ignore pipelined requests of a closed connection.
+    if (request.socket.destroyed || !connection) return;
+    if (connection.requests.size >= bounds.pipelined) {
+      const message = 'clients that pipeline too many requests are disconnected';
+      logBound('pipelined', { address: request.socket.remoteAddress }, message);
+      cutReading(request.socket);
+      return;
+    }
+    connection.requests.add(request);
+    whenOver(request, response, () => {
+      connection.requests.delete(request);
+      if (open.get(client) !== connection) return;
+      open.delete(client);
+      open.set(client, connection);
+    });
+    onRequest(request, response);
+  });
+  return {
+    sockets: () => open.values().map(({ socket }) => socket),
+    setMax(connections: number): void {
+      max = connections;
+    },
+  };
+}
+
+/** The TLS settings with which each connection was admitted. When the client CA changes, clients must reconnect. */
+export type Admission = WeakMap<Socket, WebTls>;
+
 export interface Tls {
   readonly access: Access;
   readonly admission: Admission;
@@ -83,7 +189,7 @@ function keepCertificates(server: TlsServer, first: WebTls, { access, admission 
       return;
     }
     const why = refusalOf(socket, by);
-    if (why === undefined) admission.admit(socket, by);
+    if (why === undefined) admission.set(socket, by);
     else {
       logBound(
         'tls',

@@ -65,11 +65,6 @@ export interface Peer {
   readonly isLocal: boolean;
 }
 
-export interface PeerRequest extends Peer {
-  readonly id: string;
-  readonly account?: string | undefined;
-}
-
 async function read(response: IncomingMessage): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let size = 0;
@@ -81,16 +76,13 @@ async function read(response: IncomingMessage): Promise<Buffer> {
   return Buffer.concat(chunks);
 }
 
-interface Sent {
-  /** Path and query. */
-  readonly target: string;
-  readonly headers?: Readonly<Record<string, string>>;
-  readonly within?: number;
-}
-
-/** Sends a signed request. Rejects if no response arrives. */
-async function send({ url, key, isLocal }: Peer, sent: Sent, signal: AbortSignal) {
-  const { target, headers: more, within = WITHIN } = sent;
+/** Sends a signed request. Rejects if no response arrives. `target`: path and query. */
+async function send(
+  { url, key, isLocal }: Peer,
+  target: string,
+  signal: AbortSignal,
+  { within = WITHIN, headers: more = {} } = {},
+) {
   const { protocol, pathname } = new URL(url);
   const get = protocol === 'https:' ? getSecure : getPlain;
   // A proxy removes the path of the agent's URL. Resolving the target as a URL would send `//host/path` to another host, and
@@ -116,7 +108,7 @@ async function send({ url, key, isLocal }: Peer, sent: Sent, signal: AbortSignal
 
 /** Requests JSON from an agent; undefined after a 404. Rejects if no valid response arrives. `target`: path and query. */
 async function getJson(peer: Peer, target: string, signal: AbortSignal): Promise<unknown> {
-  const { status, body, isSigned } = await send(peer, { target }, signal);
+  const { status, body, isSigned } = await send(peer, target, signal);
   if (status !== 200 && status !== 404) throw new Error(`${peer.url} responded with status ${status}`);
   if (!isSigned) throw new Error(`${peer.url} did not sign its response`);
   return status === 404 ? undefined : JSON.parse(body.toString());
@@ -134,8 +126,8 @@ export async function forwardToPeer(
   signal: AbortSignal,
 ) {
   const headers = Object.fromEntries(ASKED.flatMap(name => (given[name] === undefined ? [] : [[name, given[name]]])));
-  const sent = { target, headers, within: FORWARDED_WITHIN };
-  const { status, body, isSigned, ...found } = await send(peer, sent, signal);
+  const options = { headers, within: FORWARDED_WITHIN };
+  const { status, body, isSigned, ...found } = await send(peer, target, signal, options);
   if (!isSigned)
     throw new Error(
       `its response with status ${status} is not signed with the key of this store: check its clock and server.replicaUrl`,
@@ -150,7 +142,7 @@ export const healthPathOf = (file: string): string =>
 
 /** Requests the health of an agent. Rejects unless the agent with this key responds; if `hasKey` is false, unless any agent does. */
 export async function healthOfPeer(peer: Peer, hasKey: boolean, path: string, signal: AbortSignal): Promise<void> {
-  const { isSigned, body } = await send(peer, { target: path }, signal);
+  const { isSigned, body } = await send(peer, path, signal);
   // The port for probes ignores a signature with another key.
   const isAgent = isSigned || (!hasKey && [`${FOREIGN_KEY}\n`, HEALTHY].includes(body.toString()));
   if (!isAgent) throw new Error('another program responds');
@@ -158,7 +150,7 @@ export async function healthOfPeer(peer: Peer, hasKey: boolean, path: string, si
 
 /** Requests explanations from an agent; empty if it does not track the callback. Rejects if no valid response arrives. */
 export async function requestPeer(
-  { id, account, ...peer }: PeerRequest,
+  { id, account, ...peer }: Peer & { readonly id: string; readonly account?: string | undefined },
   signal: AbortSignal,
 ): Promise<readonly unknown[]> {
   const query = new URLSearchParams({ id, ...(account !== undefined && { account }) });

@@ -4,9 +4,8 @@ import { systemClock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import { createAccess, type ReadWebConfig } from './access.ts';
 import { BOUNDS, type Bounds, createBoundLog } from './bounds.ts';
-import { createAdmission } from './client-certs.ts';
-import { createAuthentication, createGate, logCut, signIfPeer } from './gate.ts';
-import { type Address, openListener } from './listener.ts';
+import { createGate, logCut, signIfPeer } from './gate.ts';
+import { type Address, type Admission, openListener } from './listener.ts';
 import { createPasswords } from './passwords.ts';
 import { HEALTH_PATH, HEALTHY } from './peer.ts';
 import { createResponseLimiter, type ResponseLimiter } from './response-limiter.ts';
@@ -26,14 +25,6 @@ export interface ServerSettings extends Partial<Bounds>, Address {
 
 export type HttpServer = Awaited<ReturnType<typeof openHttpServer>>;
 
-interface AppDeps {
-  readonly responses: ResponseLimiter;
-  readonly lifecycle: Lifecycle;
-  /** Routes of other modules, which are tried last. */
-  readonly routes: readonly Router[];
-  readonly log: Log;
-}
-
 /** Probes always succeed. Readiness does not depend on the service, because an unready sidecar stops traffic to its application. */
 const PROBES: Readonly<Record<string, string>> = {
   [HEALTH_PATH]: HEALTHY,
@@ -51,7 +42,14 @@ function sendProbe(request: IncomingMessage, response: ServerResponse): void {
   response.end(text === undefined ? 'not found\n' : isRead ? text : 'method not allowed\n');
 }
 
-function createApp(served: HttpServed, { responses, lifecycle, routes, log }: AppDeps): express.Express {
+/** `routes`: those of other modules, which are tried last. */
+function createApp(
+  served: HttpServed,
+  responses: ResponseLimiter,
+  lifecycle: Lifecycle,
+  routes: readonly Router[],
+  log: Log,
+): express.Express {
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
@@ -99,7 +97,7 @@ export async function openHttpServer(
   const { monotonic, sleep } = systemClock;
   const passwords = createPasswords({ now: clock.now, monotonic, sleep }, log);
   const callers = new WeakMap<IncomingMessage, string>();
-  const admission = createAdmission();
+  const admission: Admission = new WeakMap();
   const access = createAccess(initial.webConfigFile ?? null, { read: readWebConfig, clock, log });
   let settings = initial;
   let hosts = new Set(initial.allowedHosts);
@@ -107,9 +105,7 @@ export async function openHttpServer(
     isOn: () => settings.lifecycle ?? false,
     callerOf: request => callers.get(request),
   };
-  const app = createApp(served, { responses, lifecycle, routes, log });
-  const authenticate = createAuthentication(passwords);
-  const identify = (request: IncomingMessage, caller: string) => void callers.set(request, caller);
+  const app = createApp(served, responses, lifecycle, routes, log);
   const deps = { bounds, logBound, log, clock };
   const { peerKey } = served;
   const gateOptions = {
@@ -118,9 +114,9 @@ export async function openHttpServer(
     hosts: () => hosts,
     web: access.current,
     admission,
-    authenticate,
+    passwords,
     peerKey,
-    identify,
+    callers,
   };
   const main = await openListener(initial, deps, createGate(gateOptions, logBound, app), { access, admission });
   const answerProbe: RequestListener = (request, response) => {
