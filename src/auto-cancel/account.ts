@@ -15,7 +15,6 @@ import type { Store } from '../store/store.ts';
 import { isSaneId, type Reader, type Writer } from '../upstream/api.ts';
 import { type Contexts, type ContextsDeps, createContexts, type LastRun } from './context.ts';
 import { createDecider } from './decide.ts';
-import { createDecisionLog, type DecisionLog } from './decision-log.ts';
 import { type EvaluatedCallback, evaluate, modeOf } from './evaluate.ts';
 import { type Journal, openJournal } from './journal.ts';
 import { endOf, isPlanned, type JournalState, sumOfPlans } from './journal-state.ts';
@@ -23,7 +22,7 @@ import { actionsLeft, ruleActionsLeft } from './limits.ts';
 import { callbackStateOf, createEventLookUps, rereadEntry } from './look-up.ts';
 import { createNoticeSource } from './notices.ts';
 import { type AutoCancelOptions, MODES, rulesFor } from './options.ts';
-import { createSettling } from './settle.ts';
+import { createDecisionLog, createSettling, type DecisionLog } from './settle.ts';
 import { isAboutNextDelivery, skipReason, staleReason } from './stages.ts';
 import { waitsForApproval } from './waits.ts';
 

@@ -4,12 +4,11 @@ import type { Breaker } from '../model/journal.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
 import { attempt } from './attempt.ts';
 import type { Contexts, ContextsDeps, LastRun } from './context.ts';
-import type { DecisionLog } from './decision-log.ts';
 import { type EvaluatedCallback, lacksEvents, modeOf } from './evaluate.ts';
 import { endLine, endOf, isPlanned, prune } from './journal-state.ts';
 import { blindSkipReason, breakerToOpen, candidateExcess } from './limits.ts';
 import type { createEventLookUps } from './look-up.ts';
-import type { Settling } from './settle.ts';
+import type { DecisionLog, Settling } from './settle.ts';
 import { NEWER_WALK, skipReason, staleReason } from './stages.ts';
 import { clearedWaits, isApproved, waitLine } from './waits.ts';
 

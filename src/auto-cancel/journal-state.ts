@@ -250,10 +250,6 @@ export function isRequestedBy(
   return requester?.rule === rule.name && requester.mode === mode && requester.policy === policy;
 }
 
-function isError(answer: CancelResponse): boolean {
-  return answer.kind === 'unknown' || answer.kind === 'denied';
-}
-
 function foldStop(state: JournalState, entry: JournalEntry): void {
   const { at } = entry;
   if (entry.step === 'paused') state.paused = { at, by: entry.by, reason: entry.reason };
@@ -331,7 +327,7 @@ export function foldEntry(state: JournalState, entry: JournalEntry): void {
         attempt.number === entry.attempt ? { ...attempt, response: entry.answer, respondedAt: at } : attempt,
       );
       set({ attempts });
-      if (isError(entry.answer)) state.errors.push(at);
+      if (entry.answer.kind === 'unknown' || entry.answer.kind === 'denied') state.errors.push(at);
       break;
     }
     case 'ended':

@@ -317,13 +317,11 @@ const verdictStage: CallbackStage = {
 /** All stages in order. The first reason decides. */
 export const STAGES: readonly CallbackStage[] = [verdictStage, ...ACCOUNT_STAGES, ...CALLBACK_STAGES];
 
-function firstReason<Context>(stages: readonly { check(context: Context): string | undefined }[], context: Context) {
-  for (const stage of stages) {
-    const reason = stage.check(context);
-    if (reason !== undefined) return reason;
-  }
-  return undefined;
-}
+const firstReason = (stages: readonly CallbackStage[], context: CallbackContext) =>
+  stages
+    .values()
+    .map(stage => stage.check(context))
+    .find(reason => reason !== undefined);
 
 const SEND_STAGES = STAGES.filter(({ phases }) => phases.includes('send'));
 const DECIDE_STAGES = STAGES.filter(({ phases }) => phases.includes('decide'));
