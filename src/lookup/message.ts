@@ -17,18 +17,12 @@ export interface Message {
   readonly hasMore: boolean;
 }
 
-export interface MessageSource {
-  readonly account: string;
-  readonly reader: Reader;
-  readonly bounds?: { readonly limit: number; readonly maxPages: number };
-}
-
 /**
  * Reads one message, which may be a failed workflow run. Returns undefined if neither list contains it. Throws UpstreamError,
  * and FilterContradiction if the service ignores the message id.
  */
 export async function readMessage(
-  { account, reader, bounds = BOUNDS }: MessageSource,
+  { account, reader, bounds = BOUNDS }: { account: string; reader: Reader; bounds?: typeof BOUNDS },
   messageId: string,
   signal: AbortSignal,
 ): Promise<Message | undefined> {

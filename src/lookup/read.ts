@@ -39,13 +39,6 @@ function startReading<Row>(list: List<Row>, reader: Reader, signal: AbortSignal)
   };
 }
 
-export interface NewestOptions {
-  readonly limit: number;
-  /** Default: no maximum. */
-  readonly maxPages?: number;
-  readonly signal: AbortSignal;
-}
-
 export interface Newest<Row> extends Quality {
   /** The newest first. */
   readonly rows: readonly Row[];
@@ -62,7 +55,7 @@ export interface Newest<Row> extends Quality {
 export async function readNewest<Row>(
   list: List<Row>,
   reader: Reader,
-  { limit, maxPages = Number.POSITIVE_INFINITY, signal }: NewestOptions,
+  { limit, maxPages = Number.POSITIVE_INFINITY, signal }: { limit: number; maxPages?: number; signal: AbortSignal },
 ): Promise<Newest<Row>> {
   const reading = startReading(list, reader, signal);
   let rows: Row[] = [];
