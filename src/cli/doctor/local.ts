@@ -42,7 +42,7 @@ async function checkStore({ kind, path, url, schema }: StoreOptions, env: Env): 
     return ok(`${file}, schema ${version}, ${mib(size)}${holder === undefined ? '' : `; process ${holder} uses it`}`);
   }
   if (url === null) return skip('needs store.url');
-  const { inspectPostgres } = await import('../../store/postgres-inspect.ts');
+  const { inspectPostgres } = await import('../../store/postgres.ts');
   const { subject, version, leader = 'no process' } = await inspectPostgres({ url, schema }, { env });
   if (version !== undefined) return ok(`${subject}, schema ${version}; ${leader} leads`);
   return ok(`${subject} has no tables in schema ${schema} yet; the agent creates them when it starts`);
