@@ -13,10 +13,9 @@ import type { Served } from '../status/served.ts';
 import { startHttpServer } from '../status/server.ts';
 import { openBase, type PartsDeps } from './base.ts';
 import { writeAgentUrl } from './peer-key.ts';
-import { createReloading, type Reloading } from './reload.ts';
+import { createReloading, createWatch, type Reloading, readState } from './reload.ts';
 import { createServing } from './served.ts';
 import { Supervisor } from './supervisor.ts';
-import { createWatch, readState } from './watch.ts';
 
 export interface AgentDeps extends PartsDeps {
   /** Interval at which the configuration files are checked (ms); undefined disables watching. */

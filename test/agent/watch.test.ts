@@ -1,7 +1,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { expect, it } from 'vitest';
-import { createWatch } from '../../src/agent/watch.ts';
+import { createWatch } from '../../src/agent/reload.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { newFolder } from '../support/folder.ts';
 
