@@ -4,7 +4,6 @@ import { replicaUrlOf } from '../config/replica-url.ts';
 import { createSecretValues } from '../config/secrets.ts';
 import { SAMPLE_EVERY } from '../history/recorder.ts';
 import type { Bounds } from '../http/bounds.ts';
-import type { PeerKey } from '../http/peer.ts';
 import type { Closing } from '../kit/closing.ts';
 import type { Log } from '../kit/log.ts';
 import type { Runtime } from '../kit/runtime.ts';
@@ -48,15 +47,6 @@ async function lead({ lease }: Store, log: Log, deps: PartsDeps) {
   return { leadership, leaseMeter };
 }
 
-async function openPeerKey(store: Store, file: string, log: Log): Promise<PeerKey | undefined> {
-  try {
-    return await createStoredKey(store, file);
-  } catch (error) {
-    log.warn({ error: String(error) }, 'failed to store the key for requests between agents');
-    return undefined;
-  }
-}
-
 /** Opens the parts that outlive a reload and adds them to `closing`. */
 export async function openBase({ config, hash, file }: LoadedConfig, deps: PartsDeps, closing: Closing) {
   const { env, clock, random, openAccount } = deps;
@@ -92,7 +82,10 @@ export async function openBase({ config, hash, file }: LoadedConfig, deps: Parts
     leadership,
     leaseMeter,
     /** Key for requests between agents that share the store; undefined if storing it failed at startup. */
-    peerKey: await openPeerKey(store, file, log),
+    peerKey: await createStoredKey(store, file).catch((error: unknown) => {
+      log.warn({ error: String(error) }, 'failed to store the key for requests between agents');
+      return undefined;
+    }),
     tracer: createTracer(),
     secrets: createSecretValues(config, env),
     dispatchers,
