@@ -177,18 +177,6 @@ export function entries(
   return table(caption, columns, rows, { most });
 }
 
-function details(view: AccountView, root: string): Html {
-  const { account, deadLetters: of } = view;
-  const now = serviceNowOf(view);
-  // The agent's own times.
-  const seen = callbacks(of, Date.parse(view.now), root);
-  return html`${of.messages !== 0 && html`<div class="grid tables">${breakdowns(of)}</div>${kinds(of, account, root)}`}
-${filters(of, now)}
-${seen}
-${entries('The ten newest entries', of.newestEntries, { account, now, root })}${of.newestEntries.length > 0 && html`<p><a href="${root + entriesPath(account)}">More new entries</a></p>`}
-${entries('The ten longest-queued entries', of.longestEntries, { account, now, root })}`;
-}
-
 const SIZE: Chart = { kind: 'level', lines: [line('delivery_dlq_messages', 'dead letters', 'calm')] };
 const FLOW: Chart = {
   kind: 'rate',
@@ -201,10 +189,18 @@ const FLOW: Chart = {
 };
 
 export function deadLettersSection(view: AccountView, { root }: PageContext): Html {
-  const { deadLetters: of } = view;
+  const { account, deadLetters: of } = view;
+  const now = serviceNowOf(view);
+  const place = { account, now, root };
+  // The agent's own times.
+  const seen = callbacks(of, Date.parse(view.now), root);
   const body = html`${dataNote(of.data, 'dlq', view)}
-${tilePanel(...numbers(of, serviceNowOf(view)))}
+${tilePanel(...numbers(of, now))}
 <div class="grid" id="dlq-charts">${figure('dlq-size', 'Queue size', SIZE)}${figure('dlq-flow', 'Entered and removed', FLOW)}</div>
-${of.messages === 0 && html`<p class="soft">The queue is empty.</p>`}${details(view, root)}`;
+${of.messages === 0 ? html`<p class="soft">The queue is empty.</p>` : html`<div class="grid tables">${breakdowns(of)}</div>${kinds(of, account, root)}`}
+${filters(of, now)}
+${seen}
+${entries('The ten newest entries', of.newestEntries, place)}${of.newestEntries.length > 0 && html`<p><a href="${root + entriesPath(account)}">More new entries</a></p>`}
+${entries('The ten longest-queued entries', of.longestEntries, place)}`;
   return section('dead-letters', 'Dead letters', of.enabled ? body : notEnabled('Not read', 'collect.dlq.enabled'));
 }

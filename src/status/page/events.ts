@@ -81,11 +81,6 @@ const DESTINATIONS: readonly Column<Events['destinations'][number]>[] = [
   },
 ];
 
-const recentLinks = (account: string, root: string): Html => {
-  const path = `${root}${accountPath(account)}/events`;
-  return html`<p><a href="${path}">Newest events</a> · <a href="${path}?state=FAILED">Newest failed messages</a></p>`;
-};
-
 const OUTCOMES: Chart = {
   kind: 'stack',
   lines: [
@@ -105,11 +100,12 @@ const OVERDUE: Chart = { kind: 'stack', lines: [line('delivery_messages_overdue_
 
 export function eventsSection(view: AccountView, { root }: PageContext): Html {
   const { events: of } = view;
+  const path = `${root}${accountPath(view.account)}/events`;
   const body = html`${dataNote(of.data, 'events', view)}
 ${numbers(of, serviceNowOf(view))}
 <div class="grid" id="event-charts">${figure('outcomes', 'Messages that ended', OUTCOMES)}${figure('time-to-deliver', 'Time to deliver', TIME_TO_DELIVER)}</div>
 <div class="grid" id="flight-charts">${figure('in-flight', 'In flight', IN_FLIGHT)}${figure('overdue', 'Became overdue', OVERDUE)}</div>
-${recentLinks(view.account, root)}
+<p><a href="${path}">Newest events</a> · <a href="${path}?state=FAILED">Newest failed messages</a></p>
 ${table('Destinations, since the first start', DESTINATIONS, of.destinations, { most: 10 })}`;
   const none = notEnabled('The event log is not read', 'collect.events.enabled');
   return section('events', 'Events', of.enabled ? body : none);

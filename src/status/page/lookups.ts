@@ -41,17 +41,10 @@ function failureNote({ status: code, message, retryAfter }: RequestError): Html 
   return html`<p class="note warning">The look-up failed with status ${code}: ${named(message)}.${when}</p>\n`;
 }
 
-interface ListTexts {
-  readonly title: string;
-  readonly heading: Html;
-  readonly filters: ShownFilters;
-  readonly none: string;
-}
-
 function listPage<T extends DlqLookup | EventLookup>(
   shown: LookupResult<T>,
   context: PageContext,
-  { title, heading, filters, none }: ListTexts,
+  { title, heading, filters, none }: { title: string; heading: Html; filters: ShownFilters; none: string },
   rowsOf: (found: T) => Html,
 ): Html {
   const { found, view } = shown;
