@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { needsOf, publicPlans } from '../../src/cli/public-plans.ts';
+import { needsOf, publicPlans } from '../../src/cli/plan.ts';
 import { parseConfig } from '../../src/config/load.ts';
 import { DAY, MINUTE } from '../../src/kit/duration.ts';
 import { PUBLIC_PLANS } from '../../src/upstream/options.ts';

@@ -1,18 +1,53 @@
 import { z } from 'zod';
-import { Duration } from '../../kit/duration.ts';
+import { withDeadline } from '../../kit/clock.ts';
+import { Duration, MINUTE } from '../../kit/duration.ts';
 import { intOption } from '../../kit/option.ts';
 import type { Change } from '../../model/change.ts';
 import { flowStateOf } from '../../model/flow-state.ts';
 import type { FlowControlEntry } from '../../model/message.ts';
 import type { GlobalParallelism } from '../../model/service.ts';
 import type { Reader } from '../../upstream/api.ts';
-import { UpstreamError } from '../../upstream/errors.ts';
+import { isMissingPath, UpstreamError } from '../../upstream/errors.ts';
 import { type Collector, defineKind, type Folded } from '../collector.ts';
 import { chooseKeys, type KeyFacts } from '../key-list.ts';
-import { createParallelismReader } from './account-parallelism.ts';
 import { addSample, timeToDrain } from './drain.ts';
 import { type FlowControlFacts, flowControlFamilies, type TrackedKey } from './families.ts';
 import { followLimits, restoreLimits, shownLimits, type TrackedLimits } from './limits.ts';
+
+/** Time for which a value is used if it cannot be read again (ms). */
+const VALID_FOR = 2 * MINUTE;
+/** Interval of the reads if the service lacks the path (ms). */
+const PROBE_EVERY = 60 * MINUTE;
+/** Maximum duration of a read (ms), because the keys of the same round have to wait for it. */
+const TIMEOUT = 5000;
+
+/**
+ * Creates a function that reads the account's parallelism at most once a minute. It returns undefined if the service does not
+ * report it, and an empty object if it is unknown. It rejects only if `signal` is aborted. Call it after keys of the account have
+ * been read: a missing path then shows that the service lacks it.
+ */
+function createParallelismReader() {
+  let last: { readonly value: GlobalParallelism | undefined; readonly at: number } | undefined;
+  let [askedAt, nextAt] = [0, 0];
+  return async (api: Reader, now: number, signal: AbortSignal): Promise<GlobalParallelism | undefined> => {
+    if (now >= nextAt || now < askedAt) {
+      // Set before the response arrives, because rounds run concurrently.
+      [askedAt, nextAt] = [now, now + MINUTE];
+      try {
+        last = { value: await withDeadline(TIMEOUT, signal, deadline => api.globalParallelism(deadline)), at: now };
+      } catch (error) {
+        signal.throwIfAborted();
+        if (isMissingPath(error)) {
+          last = { value: undefined, at: now };
+          nextAt = now + PROBE_EVERY;
+        }
+      }
+    }
+    if (!last) return {};
+    const isValid = last.value === undefined || Math.abs(now - last.at) < VALID_FOR;
+    return isValid ? last.value : {};
+  };
+}
 
 const globs = z.array(z.string().min(1)).max(1000).default([]);
 

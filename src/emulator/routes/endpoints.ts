@@ -1,12 +1,195 @@
 import type { EmulatedCredentials } from '../credentials.ts';
+import type { KeyDetail } from '../flow-control.ts';
+import { LOG_STATES, type LoggedEvent, type LogState } from '../message.ts';
+import { BadRequest, type Filters, matcher, page, pageRequest, parametersOf } from '../paging.ts';
+import { eventRow } from '../rows.ts';
+import type { ScheduleDetail } from '../schedules.ts';
+import type { EmulatorState } from '../state.ts';
 import { listUsers, resetToken, resetTokenById, rotateKeys } from './account.ts';
 import { cancelCallback, retryCallback } from './callback.ts';
 import { deleteEntries, deleteEntry, getEntry, listDlq, restartRuns, retryEntries } from './dlq.ts';
-import { endpointsOf, type Route } from './endpoint.ts';
-import { listEvents } from './events.ts';
-import { getFlowControlKey, listFlowControl, pauseFlowControlKey } from './flow-control.ts';
+import { endpointsOf, type Handler, type Route } from './endpoint.ts';
 import { listRuns } from './runs.ts';
-import * as service from './service.ts';
+
+function scheduleRow({ destination, createdAt, paused, lastRunAt, nextRunAt, states }: ScheduleDetail): object {
+  const { url, method, header, maxRetries, scheduleId, queueName, flowControlKey, label, labels } = destination.fields;
+  return {
+    ...{ scheduleId, cron: destination.cron, destination: url },
+    ...{ createdAt, method, header, body: '{"source":"schedule"}', retries: maxRetries },
+    ...{ queueName, flowControlKey, label, labels, isPaused: paused },
+    lastScheduleTime: lastRunAt,
+    nextScheduleTime: nextRunAt,
+    lastScheduleStates: states.size > 0 ? Object.fromEntries(states) : undefined,
+  };
+}
+
+const listSchedules: Handler = (state, _request, response) => {
+  response.json(state.schedules.list().map(scheduleRow));
+};
+
+const getSchedule: Handler = (state, _request, response, id) => {
+  const found = state.schedules.list().find(({ destination }) => destination.fields.scheduleId === id);
+  if (found) response.json(scheduleRow(found));
+  else response.status(404).json({ error: `schedule ${id} not found` });
+};
+
+/** Pauses, resumes or deletes a schedule. */
+const changeSchedule =
+  (change: 'pause' | 'resume' | 'remove'): Handler =>
+  (state, _request, response, id) => {
+    if (state.schedules.change(id, change)) response.status(200).end();
+    else response.status(404).json({ error: `schedule ${id} not found` });
+  };
+
+function queueRows({ queues, startedAt }: EmulatorState) {
+  return [...queues.keys()].map(([name, { waiting, parallelism, paused }]) => ({
+    ...{ name, createdAt: startedAt, updatedAt: startedAt, parallelism, lag: waiting, paused },
+  }));
+}
+
+const listQueues: Handler = (state, _request, response) => void response.json(queueRows(state));
+
+const getQueue: Handler = (state, _request, response, name) => {
+  const found = queueRows(state).find(row => row.name === name);
+  if (found) response.json(found);
+  else response.status(404).json({ error: `queue ${name} not found` });
+};
+
+const changeQueue =
+  (change: 'pause' | 'resume'): Handler =>
+  (state, _request, response, name) => {
+    if (state.queues.change(name, { paused: change === 'pause' })) response.status(200).end();
+    else response.status(404).json({ error: `queue ${name} not found` });
+  };
+
+const globalParallelism: Handler = (state, _request, response) => {
+  const parallelismCount = [...state.keys().values()].reduce((sum, { running }) => sum + running, 0);
+  const isShown = parallelismCount > 0 || state.dialect.flowControlZeros === 'present';
+  response.json({ parallelismMax: 100, ...(isShown && { parallelismCount }) });
+};
+
+const PERIODS = ['1h', '3h', '12h', '1d', '3d', '7d'];
+
+/** Returns statistics of the account. `30d` is documented, but the service rejects it. */
+const showStatistics: Handler = (state, request, response) => {
+  const period = parametersOf(request).get('period');
+  if (period !== null && !PERIODS.includes(period)) {
+    response.status(400).json({ error: `invalid period: ${period}` });
+    return;
+  }
+  const { now } = state.current();
+  const x = `${new Date(now).toISOString().slice(0, -1).replace('T', ' ')} +0000 UTC`;
+  response.json({
+    daily_requests: [{ x, y: state.requestsToday(), workflow_message: 0, workflow_run: 0 }],
+    daily_qstash_messages: [],
+    dlq_message_count: state.countDlq(),
+    total_monthly_billing: 0,
+  });
+};
+
+/** The filters after `queueName` are undocumented, but official clients send them. */
+const FILTERS: Filters<LoggedEvent> = {
+  messageId: event => event.message.messageId,
+  state: event => event.state,
+  url: event => event.message.fields.url,
+  topicName: event => event.message.fields.topicName,
+  scheduleId: event => event.message.fields.scheduleId,
+  queueName: event => event.message.fields.queueName,
+  messageIds: event => event.message.messageId,
+  label: event => event.message.fields.labels,
+  callerIp: event => event.message.callerIP,
+  flowControlKey: event => event.message.fields.flowControlKey,
+  host: event => URL.parse(event.message.fields.url)?.host,
+  path: event => URL.parse(event.message.fields.url)?.pathname,
+};
+
+/** Additional state names that a filter accepts. */
+const STATE_NAMES: Readonly<Record<string, readonly LogState[]>> = {
+  ...Object.fromEntries(LOG_STATES.map(state => [state.toUpperCase(), [state]])),
+  IN_PROGRESS: ['active', 'retry', 'error'],
+  CANCELED: ['cancelled'],
+};
+
+function expand(name: string, values: readonly string[]): readonly string[] {
+  if (name !== 'state') return values;
+  return values.flatMap(value => {
+    const named = STATE_NAMES[value.toUpperCase()];
+    if (!named) throw new BadRequest(`invalid state: it must be one of ${Object.keys(STATE_NAMES).join(', ')}`);
+    return named;
+  });
+}
+
+/** Lists visible events. `list`: name of the list and end of its path. */
+const listEvents =
+  (list: 'events' | 'logs'): Handler =>
+  (state, request, response) => {
+    const { dialect, logView } = state;
+    if (dialect.eventPaths !== 'both' && dialect.eventPaths !== list) {
+      response.status(404).json({ error: `not found: ${request.path}` });
+      return;
+    }
+    const parameters = parametersOf(request);
+    const defaults = { count: dialect.eventsMost, order: 'latestFirst' } as const;
+    const { count, range } = pageRequest(parameters, defaults, dialect);
+    const { log, now } = state.current();
+    const asked = { count, range: { ...range, to: Math.min(range.to, logView.until(now)) } };
+    const matches = matcher(parameters, FILTERS, dialect, expand);
+    const unlisted = logView.unlisted(now);
+    const found = page(
+      [log],
+      asked,
+      unlisted ? (event, time, seq) => !unlisted(event, time) && (!matches || matches(event, time, seq)) : matches,
+      { copies: logView.copies, repeats: dialect.cursorSeam === 'repeats' },
+    );
+    const rows = found.rows.map(({ value, time }) => eventRow(value, time, dialect));
+    const cursor = found.cursor ?? (dialect.lastCursor === 'empty' ? '' : undefined);
+    response.json({ cursor, [list]: rows });
+  };
+
+/** Returns a key as a row. `size`: field name of its waitlist size. */
+export function keyRow(
+  { dialect }: Pick<EmulatorState, 'dialect'>,
+  flowControlKey: string,
+  key: KeyDetail,
+  size: string,
+): object {
+  const { parallelism, rate, period, running, started } = key;
+  const newer = {
+    parallelismMax: parallelism ?? 0,
+    parallelismCount: running,
+    rateMax: rate ?? 0,
+    rateCount: rate === undefined ? 0 : started,
+    ratePeriod: rate === undefined ? 0 : (period ?? 1),
+    // The only time in this API that is in seconds.
+    ratePeriodStart: rate === undefined ? 0 : Math.floor(key.periodStart / 1000),
+    isPaused: key.paused,
+    isPinnedParallelism: key.isPinned ?? false,
+    isPinnedRate: false,
+  };
+  const row = { flowControlKey, [size]: key.waiting, ...(dialect.flowControlFields === 'all' ? newer : {}) };
+  if (dialect.flowControlZeros === 'present') return row;
+  return Object.fromEntries(Object.entries(row).filter(([name, value]) => name === 'flowControlKey' || value));
+}
+
+const listFlowControl: Handler = (state, _request, response) => {
+  response.json({ flowControls: [...state.keys()].map(([name, key]) => keyRow(state, name, key, 'waitListSize')) });
+};
+
+const getFlowControlKey: Handler = (state, _request, response, name) => {
+  const { flowControlKeySize, idleKey } = state.dialect;
+  const key = state.keys().get(name);
+  const isIdle = key?.waiting === 0 && key.running === 0;
+  if (key && !(isIdle && idleKey === 'missing')) response.json(keyRow(state, name, key, flowControlKeySize));
+  else response.status(404).json({ error: 'Flow Control key not found' });
+};
+
+/** `POST /v2/flowControl/{key}/pause` and `/resume`. */
+const pauseFlowControlKey: Handler = (state, _request, response, path) => {
+  const [, name = '', action] = /^(.+)\/(pause|resume)$/s.exec(path) ?? [];
+  if (action === undefined) response.status(404).json({ error: `not found: ${path}` });
+  else if (state.flow.change(name, { paused: action === 'pause' })) response.status(200).end();
+  else response.status(400).json({ error: 'Flow Control key not found' });
+};
 
 /** Creates the routes of all emulated operations. The first matching route wins. */
 export function createEndpoints(credentials: EmulatedCredentials): Route[] {
@@ -22,16 +205,16 @@ export function createEndpoints(credentials: EmulatedCredentials): Route[] {
       'GET /v2/flowControl': listFlowControl,
       'GET /v2/flowControl/{+flowControlKey}': getFlowControlKey,
       'POST /v2/flowControl/{+flowControlKey}': pauseFlowControlKey,
-      'GET /v2/globalParallelism': service.globalParallelism,
-      'GET /v2/schedules': service.listSchedules,
-      'GET /v2/schedules/{id}': service.getSchedule,
-      'DELETE /v2/schedules/{id}': service.changeSchedule('remove'),
-      'PATCH /v2/schedules/{id}/pause': service.changeSchedule('pause'),
-      'PATCH /v2/schedules/{id}/resume': service.changeSchedule('resume'),
-      'GET /v2/queues': service.listQueues,
-      'GET /v2/queues/{name}': service.getQueue,
-      'POST /v2/queues/{name}/pause': service.changeQueue('pause'),
-      'POST /v2/queues/{name}/resume': service.changeQueue('resume'),
+      'GET /v2/globalParallelism': globalParallelism,
+      'GET /v2/schedules': listSchedules,
+      'GET /v2/schedules/{id}': getSchedule,
+      'DELETE /v2/schedules/{id}': changeSchedule('remove'),
+      'PATCH /v2/schedules/{id}/pause': changeSchedule('pause'),
+      'PATCH /v2/schedules/{id}/resume': changeSchedule('resume'),
+      'GET /v2/queues': listQueues,
+      'GET /v2/queues/{name}': getQueue,
+      'POST /v2/queues/{name}/pause': changeQueue('pause'),
+      'POST /v2/queues/{name}/resume': changeQueue('resume'),
       'POST /v2/keys/rotate': rotateKeys(credentials),
       'GET /v2/keys/rotate': rotateKeys(credentials),
       'GET /v2/keys/rotate/{+flowControlKey}': getFlowControlKey,
@@ -46,7 +229,7 @@ export function createEndpoints(credentials: EmulatedCredentials): Route[] {
     }),
     ...endpointsOf('account', {
       'GET /v2/qstash/users': listUsers(credentials),
-      'GET /v2/qstash/stats/{id}': service.showStatistics,
+      'GET /v2/qstash/stats/{id}': showStatistics,
       'POST /svc/user/rotatetoken': resetToken(credentials),
       'POST /qstash/user/rotatetoken': resetToken(credentials),
       'POST /v2/qstash/rotate-token/{id}': resetTokenById(credentials),

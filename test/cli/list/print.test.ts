@@ -1,6 +1,6 @@
 import { PassThrough } from 'node:stream';
 import { describe, expect, it } from 'vitest';
-import { createPrinter, lineWidth, type PrintedRow, type PrintOptions } from '../../../src/cli/list/print.ts';
+import { createPrinter, lineWidth, type PrintedRow, type PrintOptions } from '../../../src/cli/list.ts';
 import { SCHEDULE_LIST } from '../../../src/lookup/lists.ts';
 
 const JSON_ROW = {

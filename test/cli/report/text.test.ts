@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { markdownReport, textReport } from '../../../src/cli/report/text.ts';
+import { markdownReport, textReport } from '../../../src/cli/report.ts';
 import type { Report } from '../../../src/status/api/report.ts';
 
 const REPORT: Report = {

@@ -1,9 +1,9 @@
 import { expect, it } from 'vitest';
+import { foldSweep } from '../../../src/collectors/events/events.ts';
 import { eventIdentity, type KeptEvent } from '../../../src/collectors/events/kept-event.ts';
 import { addToMinutes, boundMinutes } from '../../../src/collectors/events/memory.ts';
 import type { RangeRead } from '../../../src/collectors/events/read.ts';
 import { restoreMemory } from '../../../src/collectors/events/rows.ts';
-import { foldSweep } from '../../../src/collectors/events/sweep.ts';
 import { NO_ROUTES } from '../../../src/collectors/routes.ts';
 import { MINUTE } from '../../../src/kit/duration.ts';
 

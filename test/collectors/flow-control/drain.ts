@@ -4,7 +4,7 @@ import { createEmulatedClock } from '../../../src/emulator/clock.ts';
 import type { Destination } from '../../../src/emulator/destinations.ts';
 import { dialectWith } from '../../../src/emulator/dialect.ts';
 import { createRandom } from '../../../src/emulator/random.ts';
-import { keyRow } from '../../../src/emulator/routes/flow-control.ts';
+import { keyRow } from '../../../src/emulator/routes/endpoints.ts';
 import { EmulatorState } from '../../../src/emulator/state.ts';
 import type { FlowControlEntry } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
