@@ -2,7 +2,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { generatedFiles } from '../mixin/generated.ts';
 import { metricsReference } from '../mixin/metrics-reference.ts';
-import { configJsonSchema, type JsonSchema, withoutNull } from '../src/config/parse.ts';
+import { configJsonSchema, type JsonSchema, withoutNull } from '../src/config/yaml-file.ts';
 import { version } from '../src/kit/version.ts';
 import { recorded } from '../src/status/recording.ts';
 import { alertCatalogue, runbooks } from './alerts.ts';

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { parse } from 'yaml';
 import { allCommands } from '../src/cli/cli.ts';
-import type { JsonSchema } from '../src/config/parse.ts';
+import type { JsonSchema } from '../src/config/yaml-file.ts';
 import { BUILTIN_ALERTS } from '../src/rules/checks/alerts.ts';
 
 /**

@@ -19,8 +19,8 @@ import { isNotHeld, type Store } from '../store/store.ts';
 import { createLog } from '../telemetry/log.ts';
 import { createLogOutput } from '../telemetry/log-output.ts';
 import { createTracer } from '../telemetry/tracing.ts';
-import { ENDPOINTS } from '../upstream/call.ts';
 import { createDispatchers } from '../upstream/dispatcher.ts';
+import { ENDPOINTS } from '../upstream/send.ts';
 import { type Account, openAccount } from './account.ts';
 import { createStoredKey } from './peer-key.ts';
 

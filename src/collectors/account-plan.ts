@@ -5,8 +5,7 @@ import { ACCOUNT_LIMITS, type AccountLimits, type AccountRecord, type RecordedAc
 import type { AccountUsage } from '../model/service.ts';
 import type { Visible } from '../scheduler/board.ts';
 import type { AccountOptions } from '../upstream/options.ts';
-import type { Collector, CollectorKind, Rounds } from './collector.ts';
-import { familiesOf } from './fact-family.ts';
+import { type Collector, type CollectorKind, familiesOf, type Rounds } from './collector.ts';
 
 /** The record that the management API returned. */
 interface ReadRecord extends AccountRecord {

@@ -4,7 +4,7 @@ import type { Reader } from '../upstream/api.ts';
 import { accountPlan, type PlanFacts, usageOptions } from './account-plan.ts';
 import type { Collector, CollectorKind, ConfiguredKind, Rounds } from './collector.ts';
 import { type DlqServices, dlq } from './dlq/dlq.ts';
-import type { DlqFacts } from './dlq/facts.ts';
+import type { DlqFacts } from './dlq/families.ts';
 import { type EventsServices, events } from './events/events.ts';
 import type { EventsFacts } from './events/families.ts';
 import type { FlowControlFacts } from './flow-control/families.ts';
@@ -106,8 +106,15 @@ export { OTHER } from './cap.ts';
 export { type Cadence, type Collector, withAbsence, withReader } from './collector.ts';
 export type { CallbackTracking } from './dlq/callback-tracker.ts';
 export type { DeadLetter } from './dlq/ends.ts';
-export { type DlqFacts, MAX_KINDS_SHOWN, type SelectionFacts, shownFilters } from './dlq/facts.ts';
-export { breakdownFamilies, dlqFamilies, filterFamilies } from './dlq/families.ts';
+export {
+  breakdownFamilies,
+  type DlqFacts,
+  dlqFamilies,
+  filterFamilies,
+  MAX_KINDS_SHOWN,
+  type SelectionFacts,
+  shownFilters,
+} from './dlq/families.ts';
 export { type EventsFacts, eventFamilies, eventTotals } from './events/families.ts';
 export { type Schedule, schedulesOf, schedulesOptions } from './events/schedule-options.ts';
 export type { ScheduleFacts } from './events/schedules.ts';

@@ -14,7 +14,7 @@ import type { StoreOptions } from '../store/options.ts';
 import type { Store } from '../store/store.ts';
 import type { Priority, Reader, ReadRound, ServiceClock } from '../upstream/api.ts';
 import type { AccountOptions } from '../upstream/options.ts';
-import { collectorSource } from './fact-family.ts';
+import { collectorSource } from './collector.ts';
 import {
   type Cadence,
   type CallbackTracking,

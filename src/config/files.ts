@@ -7,8 +7,7 @@ import type { Path, Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 import { FOR_ROTATION, secretIn, secretsOf, storeUrl, writtenSecrets } from './secrets.ts';
 import { readBytes, tryRead } from './text-file.ts';
-import { readWebConfig } from './web-config.ts';
-import { certificatesIn, keyIn } from './web-tls.ts';
+import { certificatesIn, keyIn, readWebConfig } from './web-config.ts';
 
 /** A file that a setting names. The files in server.webConfigFile are read by `readWebConfig`. */
 export interface NamedFile {

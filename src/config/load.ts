@@ -20,13 +20,12 @@ import {
 } from './errors.ts';
 import { checkExcludedFamilies } from './excluded-families.ts';
 import { checkFiles, filesOf } from './files.ts';
-import { parseContent } from './parse.ts';
 import { Config, ConfigInput } from './schema.ts';
 import { checkPlainHttp, checkSecrets, checkTwins, expansions } from './secrets.ts';
 import { checkAutoCancel, checkSettings } from './settings.ts';
 import { readText } from './text-file.ts';
 import { readWebConfig } from './web-config.ts';
-import { readYaml, type YamlFile } from './yaml-file.ts';
+import { parseContent, readYaml, type YamlFile } from './yaml-file.ts';
 
 /** Maximum number of expected starts that are open concurrently. */
 const MAX_OPEN = 1000;

@@ -3,9 +3,8 @@ import { autoCancelOptions, autoCancelRules } from '../auto-cancel/options.ts';
 import { timeWithZone } from '../kit/cron.ts';
 import { Duration, parseDuration } from '../kit/duration.ts';
 import { ConfigError, type LocatedError, type Path } from './errors.ts';
-import { parseContent } from './parse.ts';
 import { readText } from './text-file.ts';
-import { readYaml } from './yaml-file.ts';
+import { parseContent, readYaml } from './yaml-file.ts';
 
 /** Time relative to the start of the case (ms), or since the Unix epoch (ms). */
 const when = z.string({ error: "must be a time such as '+49h'" }).transform((text, context) => {

@@ -1,5 +1,11 @@
-import { FailureCallback, type WireCallbackState } from './failure-callback.ts';
-import type { EmulatedMessage, FailedMessage, Fields, LoggedEvent } from './message.ts';
+import {
+  type EmulatedMessage,
+  type FailedMessage,
+  FailureCallback,
+  type Fields,
+  type LoggedEvent,
+  type WireCallbackState,
+} from './message.ts';
 
 type MessageSeed = Partial<Omit<EmulatedMessage, 'fields'>> & Partial<Fields>;
 

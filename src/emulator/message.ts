@@ -1,5 +1,66 @@
-import type { FailedRun } from './failure-callback.ts';
+import { STATUS_CODES } from 'node:http';
+import type { Dialect } from './dialect.ts';
 import type { Position } from './timeline.ts';
+
+export const WIRE_CALLBACK_STATES = [
+  'CALLBACK_INPROGRESS',
+  'CALLBACK_SUCCESS',
+  'CALLBACK_FAIL',
+  'CALLBACK_CANCELED',
+] as const;
+
+export type WireCallbackState = (typeof WIRE_CALLBACK_STATES)[number];
+
+/** Allowed transitions by state. Success and cancellation are final: the callback never runs again. */
+const NEXT: Readonly<Record<WireCallbackState, readonly WireCallbackState[]>> = {
+  CALLBACK_INPROGRESS: ['CALLBACK_SUCCESS', 'CALLBACK_FAIL', 'CALLBACK_CANCELED'],
+  CALLBACK_FAIL: ['CALLBACK_INPROGRESS'],
+  CALLBACK_SUCCESS: [],
+  CALLBACK_CANCELED: [],
+};
+
+/** A message that reports a failed workflow run. Times in ms since the Unix epoch. */
+export class FailureCallback {
+  readonly url: string;
+  readonly maxRetries: number;
+  /** A manual retry changes this id. */
+  messageId: string;
+  retried = 0;
+  /** Status of the last attempt: undefined before the first, 0 without a response. */
+  responseStatus: number | undefined;
+  nextDeliveryTime: number | undefined;
+  #state: WireCallbackState;
+
+  constructor(given: { url: string; maxRetries: number; messageId: string; state?: WireCallbackState }) {
+    this.url = given.url;
+    this.maxRetries = given.maxRetries;
+    this.messageId = given.messageId;
+    this.#state = given.state ?? 'CALLBACK_INPROGRESS';
+  }
+
+  get state(): WireCallbackState {
+    return this.#state;
+  }
+
+  get inProgress(): boolean {
+    return this.#state === 'CALLBACK_INPROGRESS';
+  }
+
+  /** Changes the state. Throws a RangeError if the transition is not allowed. */
+  become(state: WireCallbackState): void {
+    if (!NEXT[this.#state].includes(state)) throw new RangeError(`${this.#state} cannot become ${state}`);
+    this.#state = state;
+    this.nextDeliveryTime = undefined;
+  }
+}
+
+/** Fields of a failed workflow run, in addition to those of its dead letter. */
+export interface FailedRun {
+  readonly workflowRunId: string;
+  readonly workflowUrl: string;
+  readonly workflowCreatedAt: number;
+  readonly callback: FailureCallback | undefined;
+}
 
 export const LOG_STATES = [
   'created',
@@ -78,3 +139,65 @@ export function positionOf(dlqId: string): Position | undefined {
   const match = /^(\d{1,16})-(\d{1,16})$/.exec(dlqId);
   return match ? { time: Number(match[1]), seq: Number(match[2]) } : undefined;
 }
+
+const RESPONSE_HEADER = { 'Content-Type': ['text/plain; charset=utf-8'] } as const;
+
+const bodyOf = ({ body, messageId }: EmulatedMessage) => body ?? `{"ref":"${messageId.slice(4, 16)}"}`;
+
+const responseOf = (status: number) => STATUS_CODES[status] ?? 'failed';
+
+const callbackInfo = ({ state, responseStatus }: FailureCallback) => ({
+  state,
+  ...(responseStatus !== undefined && { responseStatus }),
+  ...(responseStatus && { responseBody: responseOf(responseStatus), responseHeaders: RESPONSE_HEADER }),
+});
+
+function runFields({ callback, ...run }: FailedRun, way: Dialect['callbackState']) {
+  const shown = way === 'absent' ? undefined : callback;
+  return {
+    ...run,
+    ...(shown && way !== 'failureFunctionState' && { failureCallbackInfo: callbackInfo(shown) }),
+    ...(shown && way !== 'failureCallbackInfo' && { failureFunctionState: shown.state }),
+  };
+}
+
+/** Returns an element of `messages` in the DLQ list. Times in ms since the Unix epoch. */
+export function dlqRow(
+  entry: FailedMessage,
+  place: Position,
+  callbackState: Dialect['callbackState'] = 'failureCallbackInfo',
+) {
+  const { message, responseStatus, responseBody = responseOf(responseStatus), run } = entry;
+  return {
+    dlqId: dlqIdOf(place),
+    messageId: message.messageId,
+    ...message.fields,
+    body: bodyOf(message),
+    createdAt: message.createdAt,
+    notBefore: message.notBefore,
+    callerIP: message.callerIP,
+    state: 'failed' as const,
+    responseStatus,
+    ...(responseStatus !== 0 && { responseHeader: RESPONSE_HEADER, responseBody }),
+    ...(run && runFields(run, callbackState)),
+  };
+}
+
+export type DlqRow = ReturnType<typeof dlqRow>;
+
+/** Converts an event to a row, by default in the default dialect. `time`: decimal digits; `body`: Base64. */
+export function eventRow({ message, state, ...details }: LoggedEvent, time: number, dialect?: Dialect) {
+  const { responseStatus, error, nextDeliveryTime } = details;
+  return {
+    time: String(time),
+    messageId: message.messageId,
+    state: (dialect?.eventState === 'upper' ? state.toUpperCase() : state) as LogState,
+    ...message.fields,
+    body: Buffer.from(bodyOf(message)).toString('base64'),
+    ...(responseStatus !== undefined && { responseStatus }),
+    ...(error !== undefined && { error }),
+    ...(nextDeliveryTime !== undefined && { nextDeliveryTime }),
+  };
+}
+
+export type EventRow = ReturnType<typeof eventRow>;

@@ -9,7 +9,7 @@ import type { Destination } from './destinations.ts';
 import { type Dialect, dialectWith } from './dialect.ts';
 import { createFaults, type FaultSeed, type Faults } from './faults.ts';
 import { fractionOf } from './random.ts';
-import { recordCancels } from './routes/callback.ts';
+import { recordCancels } from './routes/dlq.ts';
 import { createRouting, type Route } from './routes/endpoint.ts';
 import { createEndpoints } from './routes/endpoints.ts';
 import { injectFaults } from './routes/inject-faults.ts';

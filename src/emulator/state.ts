@@ -1,16 +1,32 @@
 import { recordOf } from '../kit/record.ts';
 import { type DlqSeed, type EventSeed, eventFrom, type FailedRunSeed, failedRunFrom, messageFrom } from './added.ts';
 import type { Dialect } from './dialect.ts';
-import type { CountRange, EventLog, LogView, StateCounts } from './event-log.ts';
-import { type FailureCallback, WIRE_CALLBACK_STATES, type WireCallbackState } from './failure-callback.ts';
 import type { FlowControl, KeyDetail } from './flow-control.ts';
-import { dlqIdOf, type FailedMessage, positionOf } from './message.ts';
+import {
+  type DlqRow,
+  dlqIdOf,
+  dlqRow,
+  type EventRow,
+  eventRow,
+  type FailedMessage,
+  type FailureCallback,
+  positionOf,
+  WIRE_CALLBACK_STATES,
+  type WireCallbackState,
+} from './message.ts';
 import { messageId } from './random.ts';
-import { type DlqRow, dlqRow, type EventRow, eventRow } from './rows.ts';
-import type { EmulatedRun } from './runs.ts';
-import type { EmulatedSchedules } from './schedules.ts';
 import type { Position, RowTimeline } from './timeline.ts';
-import { createWorld, type World, type WorldOptions } from './world.ts';
+import type { EmulatedSchedules } from './workload.ts';
+import {
+  type CountRange,
+  createWorld,
+  type EmulatedRun,
+  type EventLog,
+  type LogView,
+  type StateCounts,
+  type World,
+  type WorldOptions,
+} from './world.ts';
 
 export type CancelResult = 'done' | 'refused' | 'unknown';
 

@@ -1,14 +1,273 @@
+import { recordOf } from '../kit/record.ts';
+import { Agenda } from './agenda.ts';
 import type { EmulatedClock } from './clock.ts';
-import { CALLERS, type Destination, destinations } from './destinations.ts';
+import { CALLERS, type Destination, destinations, type Workflow, workflows } from './destinations.ts';
 import { type Dialect, dialectWith } from './dialect.ts';
-import { createLogView, EventLog } from './event-log.ts';
-import type { FailedMessage } from './message.ts';
-import { createRandom, messageId } from './random.ts';
-import { runsBetween } from './runs.ts';
+import {
+  type EmulatedMessage,
+  type FailedMessage,
+  FailureCallback,
+  LOG_STATES,
+  type LoggedEvent,
+  type LogState,
+} from './message.ts';
+import { createRandom, fractionOf, messageId, type Random } from './random.ts';
 import { scenarioNamed } from './scenarios.ts';
-import { RowTimeline } from './timeline.ts';
-import { Workflows } from './workflows.ts';
-import { createWorkload, MAX_CATCH_UP_MS } from './workload.ts';
+import { type Position, RowTimeline } from './timeline.ts';
+import { createWorkload, MAX_CATCH_UP_MS, retryDelay } from './workload.ts';
+
+/** A workflow run that has not failed. Failed runs are dead letters. Times in ms since the Unix epoch. */
+export interface EmulatedRun {
+  readonly workflowRunId: string;
+  readonly workflowUrl: string;
+  readonly createdAt: number;
+  /** Undefined while the run is in progress. */
+  readonly completedAt?: number | undefined;
+  readonly state?: 'RUN_SUCCESS';
+}
+
+interface RunParts {
+  readonly seed: number;
+  /** Returns the share of runs created at `time` that never end. */
+  readonly stuck: (time: number) => number;
+}
+
+const RUN_EVERY_MS = 90_000;
+const TAKES_MS = 20_000;
+/** Share of runs that sleep or wait for an event, and their maximum duration (ms). */
+const LONG_SHARE = 0.05;
+const LONG_MS = 45 * 60_000;
+
+const URLS = ['signup', 'invoice', 'digest'].map(name => `https://app.example.com/api/workflows/${name}`);
+
+/** Returns the runs created after `from` up to `now`, which depend only on the seed and the time. */
+function runsBetween(from: number, now: number, { seed, stuck }: RunParts): EmulatedRun[] {
+  const runs: EmulatedRun[] = [];
+  for (let number = Math.floor(from / RUN_EVERY_MS) + 1; number * RUN_EVERY_MS <= now; number++) {
+    const draw = (what: string) => fractionOf(seed, `${what} of run ${number}`);
+    const createdAt = number * RUN_EVERY_MS;
+    const takes = draw('kind') < LONG_SHARE ? LONG_MS * draw('time') : TAKES_MS * (0.1 + draw('time'));
+    const completedAt = Math.ceil(createdAt + takes);
+    const hasEnded = completedAt <= now && draw('end') >= stuck(createdAt);
+    runs.push({
+      workflowRunId: `wfr_${messageId(seed, 'r', number).slice(4)}`,
+      workflowUrl: URLS[number % URLS.length] as string,
+      createdAt,
+      ...(hasEnded && { completedAt, state: 'RUN_SUCCESS' }),
+    });
+  }
+  return runs;
+}
+
+interface WorkflowParts {
+  readonly start: number;
+  readonly seed: number;
+  readonly everyMs: number;
+  readonly stuck: (now: number) => number;
+  readonly attended: boolean;
+  /** Whether operators clear dead letters within hours and callbacks rarely fail. */
+  readonly isTidy: boolean;
+  readonly retentionMs: number;
+}
+
+/** First row number. It is so high that ids differ from those of other dead letters. */
+const FIRST_SEQ = 1_000_000_000;
+
+const VISIT_AFTER_MS = 10 * 3_600_000;
+const TIDY_AFTER_MS = 2 * 3_600_000;
+
+interface Course {
+  readonly random: Random;
+  readonly workflow: Workflow;
+  /** Attempt that gets stuck, from 0; earlier ones fail. Undefined if none gets stuck. */
+  readonly stuckAt: number | undefined;
+}
+
+/** Failed workflow runs and their failure callbacks, with separate random draws. */
+class Workflows {
+  readonly entries = new RowTimeline<FailedMessage>(FIRST_SEQ);
+  readonly #agenda: Agenda;
+  readonly #parts: WorkflowParts;
+  readonly #random: Random;
+  readonly #courses = new WeakMap<FailureCallback, Course>();
+  #failed = 0;
+  #issuedIds = 0;
+
+  constructor(parts: WorkflowParts) {
+    this.#parts = parts;
+    this.#agenda = new Agenda(parts.start);
+    this.#random = createRandom(parts.seed + 2);
+    this.#planFailure();
+  }
+
+  advanceTo(now: number): void {
+    const expiry = now - this.#parts.retentionMs;
+    if (this.#agenda.now < expiry) {
+      this.#agenda.restart(expiry);
+      this.#planFailure();
+    }
+    this.#agenda.runUntil(now);
+    this.entries.dropEarliest(expiry, Number.POSITIVE_INFINITY);
+  }
+
+  /** Cancels a callback. Returns false if it is not in progress. */
+  cancel(callback: FailureCallback | undefined): boolean {
+    if (!callback?.inProgress) return false;
+    callback.become('CALLBACK_CANCELED');
+    return true;
+  }
+
+  retry(callback: FailureCallback | undefined): boolean {
+    if (callback?.state !== 'CALLBACK_FAIL') return false;
+    callback.become('CALLBACK_INPROGRESS');
+    callback.messageId = this.nextMessageId();
+    callback.retried = 0;
+    this.#attempt(callback);
+    return true;
+  }
+
+  nextMessageId(): string {
+    return messageId(this.#parts.seed, 'c', FIRST_SEQ + this.#issuedIds++);
+  }
+
+  #planFailure(): void {
+    this.#agenda.at(this.#agenda.now + this.#random.exponential(this.#parts.everyMs), () => {
+      this.#fail();
+      this.#planFailure();
+    });
+  }
+
+  #fail(): void {
+    const { seed, stuck, attended } = this.#parts;
+    const now = this.#agenda.now;
+    const number = this.#failed++;
+    // Separate draws: changes to this run do not affect later ones.
+    const random = createRandom(seed + 1_000_003 * (number + 1));
+    const workflow = random.pick(workflows);
+    const { fields, callback: sends } = workflow;
+    const workflowCreatedAt = now - random.between(10_000, 3_000_000);
+    const id = messageId(seed, 'f', number);
+    const callback = sends && new FailureCallback({ ...sends, messageId: messageId(seed, 'c', number) });
+    const message = {
+      fields: callback ? { ...fields, failureCallback: callback.url } : fields,
+      messageId: id,
+      createdAt: workflowCreatedAt + random.between(0, 5000),
+      notBefore: workflowCreatedAt,
+      callerIP: random.pick(CALLERS),
+    };
+    const run = { workflowRunId: `wfr_${id.slice(4)}`, workflowUrl: fields.url, workflowCreatedAt, callback };
+    const position = this.entries.add(now, { message, responseStatus: random.pick(workflow.statuses), run });
+    if (callback) {
+      const isStuck = random.chance(stuck(now));
+      this.#courses.set(callback, { random, workflow, stuckAt: isStuck ? random.between(0, 1) : undefined });
+      this.#attempt(callback);
+    }
+    if (attended) this.#planVisit(position, random);
+  }
+
+  #attempt(callback: FailureCallback): void {
+    const course = this.#courses.get(callback);
+    if (!course || course.stuckAt === callback.retried) return;
+    const { random, workflow } = course;
+    callback.nextDeliveryTime = undefined;
+    const respondsAt = this.#agenda.now + random.exponential(workflow.callbackTakesMs);
+    this.#whileInProgress(callback, respondsAt, () => this.#handleResponse(callback, course));
+  }
+
+  #handleResponse(callback: FailureCallback, { random, workflow, stuckAt }: Course): void {
+    if (
+      stuckAt === undefined &&
+      !random.chance(this.#parts.isTidy ? workflow.callbackFails / 3 : workflow.callbackFails)
+    ) {
+      callback.responseStatus = 200;
+      callback.become('CALLBACK_SUCCESS');
+      return;
+    }
+    callback.responseStatus = random.pick(workflow.statuses);
+    if (callback.retried >= callback.maxRetries) {
+      callback.become('CALLBACK_FAIL');
+      return;
+    }
+    callback.retried++;
+    callback.nextDeliveryTime = this.#agenda.now + retryDelay(callback.retried);
+    this.#whileInProgress(callback, callback.nextDeliveryTime, () => this.#attempt(callback));
+  }
+
+  /** Runs `then` at `due`, unless the callback has ended or been resent. */
+  #whileInProgress(callback: FailureCallback, due: number, then: () => void): void {
+    const { messageId } = callback;
+    this.#agenda.at(due, () => {
+      if (callback.inProgress && callback.messageId === messageId) then();
+    });
+  }
+
+  #planVisit(position: Position, random: Random): void {
+    this.#agenda.at(this.#agenda.now + random.exponential(this.#parts.isTidy ? TIDY_AFTER_MS : VISIT_AFTER_MS), () => {
+      const entry = this.entries.get(position);
+      if (!entry) return;
+      if (entry.run?.callback?.inProgress) this.#planVisit(position, random);
+      else this.entries.remove(position);
+    });
+  }
+}
+
+export type StateCounts = Record<LogState, number>;
+
+/** Times of the events to count (ms since the Unix epoch). `from` and `to` are inclusive. */
+export interface CountRange {
+  readonly from?: number;
+  readonly to?: number;
+}
+
+/** Contains every event once, listed or not. */
+export class EventLog extends RowTimeline<LoggedEvent> {
+  /** Counts the retained events by state. */
+  count({ from = 0, to = Number.POSITIVE_INFINITY }: CountRange = {}): StateCounts {
+    const counts = recordOf(LOG_STATES, () => 0);
+    this.forEach(({ state }, time) => {
+      if (time >= from && time <= to) counts[state]++;
+    });
+    return counts;
+  }
+}
+
+type EventTest = (event: LoggedEvent, time: number) => boolean;
+
+/** Returns the delay of an event, from 0 to `logLateMs`. Deterministic. */
+export function lateBy(
+  seed: number,
+  { message, state }: { readonly message: Pick<EmulatedMessage, 'messageId'>; readonly state: LogState },
+  time: number,
+  { logLateShare, logLateMs }: Pick<Dialect, 'logLateShare' | 'logLateMs'>,
+): number {
+  const event = `${message.messageId} ${state} ${time}`;
+  if (fractionOf(seed, `late ${event}`) >= logLateShare) return 0;
+  return Math.ceil((1 - fractionOf(seed, `delay ${event}`)) * logLateMs);
+}
+
+/** The log as the API lists it: events may be delayed, unordered or duplicated. Times in ms since the Unix epoch. */
+export type LogView = ReturnType<typeof createLogView>;
+
+/** `until`: returns the time up to which events may be listed. Individual events may be delayed further. Never decreases. */
+const createLogView = (seed: number, dialect: Dialect, until: (now: number) => number) => ({
+  until,
+  /** Returns a predicate that matches events up to `until(now)` that are not listed; undefined if all are listed. */
+  unlisted(now: number): EventTest | undefined {
+    const { logLateShare, logLateMs } = dialect;
+    if (logLateShare === 0 || logLateMs === 0) return undefined;
+    const last = until(now);
+    // Fast path: most events are older than any delay.
+    return (event, time) =>
+      time + logLateMs > last && time + lateBy(seed, event, time, { logLateShare, logLateMs }) > last;
+  },
+  /** Returns a function that returns how often an event is listed; undefined if every event is listed once. */
+  get copies(): ((event: LoggedEvent, time: number) => number) | undefined {
+    const { logDuplicates } = dialect;
+    if (logDuplicates === 0) return undefined;
+    return ({ message, state }, time) =>
+      fractionOf(seed, `twice ${message.messageId} ${state} ${time}`) < logDuplicates ? 2 : 1;
+  },
+});
 
 export interface WorldOptions {
   readonly clock: EmulatedClock;

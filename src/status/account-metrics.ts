@@ -1,4 +1,4 @@
-import { toSeconds } from '../collectors/fact-family.ts';
+import { toSeconds } from '../collectors/collector.ts';
 import { type PlanFacts, retentionOf } from '../collectors/index.ts';
 import { createIdentities } from '../kit/identity.ts';
 import type { Family, Sample, Source } from '../metrics/family.ts';

@@ -1,4 +1,4 @@
-import { toSeconds } from '../collectors/fact-family.ts';
+import { type ServiceTime, toSeconds } from '../collectors/collector.ts';
 import {
   type CollectOptions,
   collectors,
@@ -7,7 +7,6 @@ import {
   planOf,
   type ShownFacts,
 } from '../collectors/index.ts';
-import type { ServiceTime } from '../collectors/service-time.ts';
 import { bareAddress, pathAddress } from '../kit/text.ts';
 import type { Objectives } from '../metrics/objectives.ts';
 import type { AccountMeter } from '../metrics/own.ts';

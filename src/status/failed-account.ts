@@ -1,5 +1,5 @@
+import { AGENT_TIME } from '../collectors/collector.ts';
 import { enabledRounds } from '../collectors/index.ts';
-import { AGENT_TIME } from '../collectors/service-time.ts';
 import type { Source } from '../metrics/family.ts';
 import { type AccountMeter, createAccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
 import type { AccountHistory } from '../model/history.ts';

@@ -4,11 +4,11 @@ import { createRedactor } from '../kit/redaction.ts';
 import type { DeliveryEvent, DlqEntry, FlowControlEntry, ListedRow } from '../model/message.ts';
 import type { AccountUsage, GlobalParallelism, ServiceQueue, ServiceSchedule, WorkflowRun } from '../model/service.ts';
 import { inSlices, MAX_LIST_BYTES, MAX_PAGE_BYTES } from './body.ts';
-import type { Call, Priority, Request } from './call.ts';
 import type { DlqQuery } from './dlq-filter.ts';
 import { MAX_ERROR_TEXT, UpstreamError } from './errors.ts';
 import type { AcceptList, AccountList } from './missing-lists.ts';
 import { type CursorPage, type ListPage, type ListPath, listPath, paginate } from './paginate.ts';
+import type { Call, Priority, Request } from './send.ts';
 import * as wire from './wire.ts';
 import {
   type RunQuery,
@@ -19,9 +19,6 @@ import {
   toWorkflowRun,
 } from './wire-service.ts';
 
-/** Public entry point of this module: read access to the service. */
-export type { Priority } from './call.ts';
-export { isSaneId } from './call.ts';
 export {
   createFilterProof,
   createReportedFields,
@@ -33,6 +30,9 @@ export {
   type ReportedFields,
 } from './dlq-filter.ts';
 export type { ListPage } from './paginate.ts';
+/** Public entry point of this module: read access to the service. */
+export type { Priority } from './send.ts';
+export { isSaneId } from './send.ts';
 export type { ServiceClock } from './service-clock.ts';
 export type { RunQuery } from './wire-service.ts';
 export type { Writer } from './writer.ts';

@@ -1,7 +1,7 @@
 import { type Clock, withDeadline } from '../kit/clock.ts';
-import { type Call, PRIORITIES, type Priority } from './call.ts';
 import { UpstreamError } from './errors.ts';
 import { type BudgetOptions, maxForReading } from './options.ts';
+import { type Call, PRIORITIES, type Priority } from './send.ts';
 
 export type Budget = ReturnType<typeof createBudget>;
 

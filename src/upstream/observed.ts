@@ -2,9 +2,8 @@ import type { Counter, Histogram } from '../kit/counter.ts';
 import type { Runtime } from '../kit/runtime.ts';
 import { serverAttributes } from '../kit/server-attributes.ts';
 import type { Span } from '../kit/tracer.ts';
-import type { Call, Request } from './call.ts';
 import { type RequestOutcome, UpstreamError } from './errors.ts';
-import type { Addresses } from './send.ts';
+import type { Addresses, Call, Request } from './send.ts';
 
 export interface RequestMeter {
   readonly requests: Counter<'endpoint' | 'outcome'>;

@@ -2,13 +2,12 @@ import { type Dispatcher, request as undiciRequest } from 'undici';
 import { type Clock, withDeadline } from '../kit/clock.ts';
 import type { Secret } from '../kit/secret.ts';
 import { MAX_PAGE_BYTES } from './body.ts';
-import { withRetry } from './call.ts';
 import { type Reason, reasonOfStatus, UpstreamError } from './errors.ts';
 import { rotatesKeys } from './options.ts';
-import { createSend, type SendDeps, toUpstreamError, untilAborted } from './send.ts';
+import { createSend, type SendDeps, toUpstreamError, untilAborted, withRetry } from './send.ts';
 
 /** Public entry point of this module for rotation/: token reset and token check. */
-export { parseResetResponse, type ResetResponse } from './account-record.ts';
+export { parseResetResponse, type ResetResponse } from './client.ts';
 
 /** Returns the path of the file that marks a reset in progress. `tokenFile`: path with symbolic links resolved. */
 export const resetMark = (tokenFile: string) => `${tokenFile}.rotating.json`;

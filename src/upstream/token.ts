@@ -1,8 +1,8 @@
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '../kit/clock.ts';
 import { type Env, type Secret, type SecretSetting, toToken } from '../kit/secret.ts';
-import type { Call, Endpoint } from './call.ts';
 import { statusText, UpstreamError } from './errors.ts';
+import type { Call, Endpoint } from './send.ts';
 
 /** Returns the current token. Throws UpstreamError `unauthorized` if there is no token. */
 export type TokenSource = () => Promise<Secret>;

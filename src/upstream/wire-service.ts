@@ -7,9 +7,9 @@ import type {
   ServiceSchedule,
   WorkflowRun,
 } from '../model/service.ts';
-import { isSaneId } from './call.ts';
 import { UpstreamError } from './errors.ts';
 import { MAX_DELAY, RowValues } from './row-values.ts';
+import { isSaneId } from './send.ts';
 import * as wire from './wire.ts';
 
 /** Only this file contains the field names of schedules, queues, global parallelism and workflow runs. See wire.ts. */

@@ -2,10 +2,9 @@ import type { Dispatcher } from 'undici';
 import { withDeadline } from '../kit/clock.ts';
 import type { CancelResponse } from '../model/journal.ts';
 import type { Budget } from './budget.ts';
-import { isSaneId } from './call.ts';
 import { type RequestOutcome, reasonOfStatus, requestedWait, UpstreamError } from './errors.ts';
 import { type Observing, observeRequest } from './observed.ts';
-import { type Addresses, toUpstreamError } from './send.ts';
+import { type Addresses, isSaneId, toUpstreamError } from './send.ts';
 import type { TokenSource } from './token.ts';
 
 /** Write access to the service: cancels failure callbacks, and offers no other operation. */

@@ -1,6 +1,6 @@
 import { globSync, readdirSync, readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { collectorSource } from '../../src/collectors/fact-family.ts';
+import { collectorSource } from '../../src/collectors/collector.ts';
 import {
   accountRounds,
   type Collector,

@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createDlq, dlq } from '../../src/collectors/dlq/dlq.ts';
-import type { DlqFacts } from '../../src/collectors/dlq/facts.ts';
+import type { DlqFacts } from '../../src/collectors/dlq/families.ts';
 import { createEvents, events } from '../../src/collectors/events/events.ts';
 import type { EventsFacts } from '../../src/collectors/events/families.ts';
 import { systemClock } from '../../src/kit/clock.ts';

@@ -1,9 +1,8 @@
 import { afterAll, describe, expect, it, type TestContext } from 'vitest';
-import type { Action } from '../../src/auto-cancel/journal-state.ts';
-import { attemptsThatCount } from '../../src/auto-cancel/journal-state.ts';
+import { type Action, attemptsThatCount } from '../../src/auto-cancel/journal-state.ts';
 import type { Dialect } from '../../src/emulator/dialect.ts';
-import type { WireCallbackState } from '../../src/emulator/failure-callback.ts';
 import type { FaultSeed } from '../../src/emulator/faults.ts';
+import type { WireCallbackState } from '../../src/emulator/message.ts';
 import type { FinalOutcome } from '../../src/model/journal.ts';
 import { eventually } from '../support/eventually.ts';
 import { startHttpService } from '../support/http-service.ts';

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { readJournal } from '../../src/auto-cancel/journal.ts';
 import { emptyJournal, foldEntry } from '../../src/auto-cancel/journal-state.ts';
 import { createTracker } from '../../src/collectors/dlq/callback-tracker.ts';
-import type { WireCallbackState } from '../../src/emulator/failure-callback.ts';
+import type { WireCallbackState } from '../../src/emulator/message.ts';
 import { type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
 import type { JournalEntry } from '../../src/model/journal.ts';
 import { attachSqliteStore, openSqliteStore } from '../../src/store/sqlite.ts';

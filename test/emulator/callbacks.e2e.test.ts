@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import type { WireCallbackState } from '../../src/emulator/failure-callback.ts';
+import type { WireCallbackState } from '../../src/emulator/message.ts';
 import type { Emulator, EmulatorOptions } from '../../src/emulator/server.ts';
 import { DLQ_RETENTION_MS } from '../../src/emulator/world.ts';
 import { ask, emptyEmulator, emulator, frozen, HOUR, NOON, walk } from './emulated.ts';

@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import type { DlqRow, EventRow } from '../../src/emulator/rows.ts';
+import type { DlqRow, EventRow } from '../../src/emulator/message.ts';
 import { type Emulator, startEmulator } from '../../src/emulator/server.ts';
 import { runs } from '../support/runs.ts';
 import { enteredAt, handClock, type Parameters, walk } from './emulated.ts';

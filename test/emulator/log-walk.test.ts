@@ -1,8 +1,8 @@
 import fc from 'fast-check';
 import { expect, test } from 'vitest';
-import { lateBy } from '../../src/emulator/event-log.ts';
 import { LOG_STATES, type LogState } from '../../src/emulator/message.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
+import { lateBy } from '../../src/emulator/world.ts';
 import { handClock, NOON, type Parameters, pages } from './emulated.ts';
 
 const SEED = 7;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { AGENT_TIME } from '../../src/collectors/service-time.ts';
+import { AGENT_TIME } from '../../src/collectors/collector.ts';
 import { createAccountMeter } from '../../src/metrics/own.ts';
 import type { Viewed } from '../../src/status/account.ts';
 import { Overview, OverviewQuery } from '../../src/status/api/overview.ts';

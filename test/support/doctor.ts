@@ -1,8 +1,8 @@
 import { writeFileSync } from 'node:fs';
 import type { ServerResponse } from 'node:http';
 import { join } from 'node:path';
+import type { DoctorDeps } from '../../src/cli/doctor/account.ts';
 import { examine } from '../../src/cli/doctor/doctor.ts';
-import type { DoctorDeps } from '../../src/cli/doctor/probe.ts';
 import { systemClock } from '../../src/kit/clock.ts';
 import { atThisLoad } from './eventually.ts';
 import { newFolder } from './folder.ts';

@@ -2,7 +2,7 @@
 import { existsSync, globSync, readFileSync } from 'node:fs';
 import { basename } from 'node:path';
 import { accountPlan, collectors, LABEL_VALUES } from '../../src/collectors/index.ts';
-import { configJsonSchema, type JsonSchema, withoutNull } from '../../src/config/parse.ts';
+import { configJsonSchema, type JsonSchema, withoutNull } from '../../src/config/yaml-file.ts';
 import { CHECK_SEVERITIES } from '../../src/model/check-kind.ts';
 import { BREAKERS } from '../../src/model/journal.ts';
 import { BUILTIN_KINDS } from '../../src/rules/checks/alerts.ts';

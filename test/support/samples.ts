@@ -1,5 +1,4 @@
-import type { CollectorKind } from '../../src/collectors/collector.ts';
-import { samplesOf } from '../../src/collectors/fact-family.ts';
+import { type CollectorKind, samplesOf } from '../../src/collectors/collector.ts';
 import type { Sample } from '../../src/metrics/family.ts';
 
 /** Returns the samples of all families of a collector, by the key of their family. */

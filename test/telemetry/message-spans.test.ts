@@ -1,7 +1,7 @@
 import { SpanKind, SpanStatusCode } from '@opentelemetry/api';
 import { describe, expect, it } from 'vitest';
 import type { MessageSpan, TracedMessage } from '../../src/model/message-span.ts';
-import { toReadableSpan } from '../../src/telemetry/sdk.ts';
+import { toReadableSpan } from '../../src/telemetry/message-spans.ts';
 import { ofAttempt, PUBLISHER } from '../support/message-span.ts';
 
 const attempt = (span?: Partial<MessageSpan>, message?: Partial<TracedMessage>) =>

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { parseResetResponse } from '../../src/upstream/account-record.ts';
+import { parseResetResponse } from '../../src/upstream/client.ts';
 
 const read = (body: unknown) => parseResetResponse(Buffer.from(JSON.stringify(body)));
 

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/kit/secret.ts';
-import { findRecord, usageFrom } from '../../src/upstream/account-record.ts';
+import { findRecord, usageFrom } from '../../src/upstream/client.ts';
 import { fixedToken } from '../../src/upstream/token.ts';
 import { createTestClient, TOKEN } from '../support/client.ts';
 import { json, serve } from '../support/http-service.ts';

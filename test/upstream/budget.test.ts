@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { createBudget } from '../../src/upstream/budget.ts';
-import type { Priority } from '../../src/upstream/call.ts';
 import type { BudgetOptions } from '../../src/upstream/options.ts';
+import type { Priority } from '../../src/upstream/send.ts';
 import { createManualClock, settle } from '../support/manual-clock.ts';
 
 function setUp(options: Partial<BudgetOptions>) {

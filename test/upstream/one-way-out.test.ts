@@ -46,7 +46,7 @@ describe('outgoing requests', () => {
       "upstream/rotator.ts method: 'POST'",
       "upstream/writer.ts method: 'DELETE'",
     ]);
-    expect(sources.find(({ path }) => path === 'upstream/call.ts')?.text).toContain("readonly method: 'GET';");
+    expect(sources.find(({ path }) => path === 'upstream/send.ts')?.text).toContain("readonly method: 'GET';");
   });
 
   it('requests to receivers do not use code for requests to the service', () => {
@@ -60,7 +60,7 @@ describe('outgoing requests', () => {
     expect(pathsWith(OWN_CLIENT).filter(path => !path.startsWith('http/'))).toEqual([
       // These only parse addresses and certificates.
       'config/replica-url.ts',
-      'config/web-tls.ts',
+      'config/web-config.ts',
       // These configure and open connections to the database.
       'store/postgres-database.ts',
       'store/postgres-url.ts',

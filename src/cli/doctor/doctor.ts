@@ -23,9 +23,10 @@ import { configOption } from '../config-option.ts';
 import { realDeps } from '../read-alone.ts';
 import { toTable } from '../table.ts';
 import { stopSignal } from '../until-stopped.ts';
-import { accountProbes, checkConnection } from './account.ts';
 import {
+  accountProbes,
   type CheckLine,
+  checkConnection,
   type Diagnosis,
   type DoctorDeps,
   fail,
@@ -35,7 +36,7 @@ import {
   skip,
   TIME_LIMIT,
   warn,
-} from './probe.ts';
+} from './account.ts';
 
 const MIB = 2 ** 20;
 

@@ -8,19 +8,19 @@ import type { Inherited } from '../../scheduler/board.ts';
 import { DLQ_FILTERS, filterValueError, isUnanswerable, type ListPage } from '../../upstream/api.ts';
 import { OTHER } from '../cap.ts';
 import {
+  AGENT_TIME,
   type Collector,
   defineKind,
   type Observation,
   type ObserveContext,
   PAGES_A_STEP,
   type Rounds,
+  type ServiceTime,
 } from '../collector.ts';
 import { NO_ROUTES, type Routes } from '../routes.ts';
-import { AGENT_TIME, type ServiceTime } from '../service-time.ts';
 import { DIMENSIONS, type Dimension } from './aggregate.ts';
 import type { CallbackTracking, TrackerOptions } from './callback-tracker.ts';
-import { type DlqFacts, toFacts } from './facts.ts';
-import { dlqFamilies } from './families.ts';
+import { type DlqFacts, dlqFamilies, toFacts } from './families.ts';
 import { type DlqMemory, drainDlqChanges, restoreDlqMemory, selectionKey } from './memory.ts';
 import { asFailure, NEW_READ_LIMIT, type ReadFailure } from './reading.ts';
 import {

@@ -8,8 +8,7 @@ import { type CallbackTracker, createTracker, isTrackerRow, type TrackerOptions 
 import { createEnteredHosts, createEnteredLog, isHostRow } from './entered.ts';
 import { createKindHistory, isKindRow, type KindHistory } from './kinds.ts';
 import { Roster } from './roster.ts';
-import type { Selection } from './selection.ts';
-import type { DateField } from './windows.ts';
+import type { DateField, Selection } from './selection.ts';
 
 export interface DlqMemory {
   readonly all: Selection;

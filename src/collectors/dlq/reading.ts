@@ -7,8 +7,7 @@ import {
   type ReportedFields,
 } from '../../upstream/api.ts';
 import { ImplausibleResponse } from '../collector.ts';
-import { isFilter, type Selection } from './selection.ts';
-import type { Task } from './windows.ts';
+import { isFilter, type Selection, type Task } from './selection.ts';
 
 export interface Read {
   readonly selection: Selection;

@@ -18,12 +18,16 @@ import {
   addWalked,
   beginWalk,
   clearFailure,
+  type DateField,
   dropWalk,
   endWalk,
   failFilter,
+  isUntimed,
+  planWalk,
   type Selection,
+  type Task,
+  timeOf,
 } from './selection.ts';
-import { type DateField, isUntimed, planWalk, type Task, timeOf } from './windows.ts';
 
 export interface RoundContext extends Pick<ObserveContext<DlqMemory, unknown>, 'api' | 'memory' | 'now' | 'signal'> {
   /** Start of the round by the service's clock, which entries, their ages and their expiry are compared with. */

@@ -1,16 +1,22 @@
 import { z } from 'zod';
 import { Duration, MINUTE } from '../../kit/duration.ts';
 import { intOption } from '../../kit/option.ts';
-import { type Collector, defineKind, type Observation, type ObserveContext, PAGES_A_STEP } from '../collector.ts';
+import {
+  AGENT_TIME,
+  type Collector,
+  defineKind,
+  type Observation,
+  type ObserveContext,
+  PAGES_A_STEP,
+  type ServiceTime,
+} from '../collector.ts';
 import { NO_ROUTES, type Routes } from '../routes.ts';
-import { AGENT_TIME, type ServiceTime } from '../service-time.ts';
 import { DESTINATIONS } from './destinations.ts';
 import { type EventsFacts, eventFamilies } from './families.ts';
 import { isEnding, isResult } from './kept-event.ts';
-import { follow, type Limits, MAX_OPEN } from './lifecycle.ts';
+import { addResult, follow, type Limits, MAX_OPEN, settleRedeliveries } from './lifecycle.ts';
 import { countByDestination, dropMinutes, type Memory } from './memory.ts';
 import { type RangeRead, readMore, startRange } from './read.ts';
-import { addResult, settleRedeliveries } from './redeliveries.ts';
 import { drainChanges, restoreMemory } from './rows.ts';
 import type { Schedule } from './schedule-options.ts';
 import { foldTail, readFirst, readTail, type TailWalk } from './tail.ts';

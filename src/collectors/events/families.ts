@@ -2,10 +2,9 @@ import { recordOf } from '../../kit/record.ts';
 import { type HistogramState, histogramSamples, type Sample } from '../../metrics/family.ts';
 import { EVENT_STATES, MESSAGE_OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
-import { familiesOf, toSeconds } from '../fact-family.ts';
-import type { DoubleStart } from './double-starts.ts';
+import { familiesOf, toSeconds } from '../collector.ts';
 import type { Gauges, QueueDeliveries } from './memory.ts';
-import { type ScheduleFacts, scheduleFamilies } from './schedules.ts';
+import { type DoubleStart, type ScheduleFacts, scheduleFamilies } from './schedules.ts';
 import {
   BUCKET_BOUNDS,
   DELIVERY_RESULTS,

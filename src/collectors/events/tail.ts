@@ -1,10 +1,9 @@
 import { MAX_CLOCK_SKEW } from '../../kit/clock.ts';
 import { MINUTE } from '../../kit/duration.ts';
-import { type ObserveContext, PAGES_A_STEP } from '../collector.ts';
-import type { ServiceTime } from '../service-time.ts';
+import { type ObserveContext, PAGES_A_STEP, type ServiceTime } from '../collector.ts';
 import type { TimeSpan } from './expectations.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
-import { advanceTo, detectMissing, follow, inFlight, type Limits } from './lifecycle.ts';
+import { advanceTo, detectMissing, follow, inFlight, type Limits, settleRedeliveries } from './lifecycle.ts';
 import {
   addToMinutes,
   boundMinutes,
@@ -23,7 +22,6 @@ import {
   type RecentEvents,
 } from './memory.ts';
 import { MAX_RANGE_PAGES, type RangeRead, readMore, shorterSpan, startRange } from './read.ts';
-import { settleRedeliveries } from './redeliveries.ts';
 
 export interface TailOptions extends Limits {
   readonly window: number;

@@ -2,7 +2,7 @@ import { FLOW_STATES, type FlowState } from '../../model/flow-state.ts';
 import { type FlowControlEntry, KEY_LIMITS, PINNABLE } from '../../model/message.ts';
 import type { GlobalParallelism } from '../../model/service.ts';
 import { OTHER, seriesDropped } from '../cap.ts';
-import { familiesOf, optionalSample, toSeconds } from '../fact-family.ts';
+import { familiesOf, optionalSample, toSeconds } from '../collector.ts';
 import type { KeyFacts } from '../key-list.ts';
 import type { WaitlistSample } from './drain.ts';
 import { changeSamples, type TrackedLimits } from './limits.ts';

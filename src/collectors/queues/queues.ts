@@ -3,8 +3,7 @@ import { Duration } from '../../kit/duration.ts';
 import { AutoOrOff, intOption } from '../../kit/option.ts';
 import type { ServiceQueue } from '../../model/service.ts';
 import { largestOf, OTHER, seriesDropped } from '../cap.ts';
-import { type Collector, defineKind } from '../collector.ts';
-import { familiesOf, optionalSample } from '../fact-family.ts';
+import { type Collector, defineKind, familiesOf, optionalSample } from '../collector.ts';
 
 const options = z.strictObject({
   enabled: AutoOrOff.describe('`auto`: the list of queues is read if the service offers it. `false`: never.'),

@@ -3,9 +3,7 @@ import { Duration, formatDuration } from '../../kit/duration.ts';
 import { AutoOrOff } from '../../kit/option.ts';
 import type { WorkflowRun } from '../../model/service.ts';
 import { FilterContradiction, type Reader } from '../../upstream/api.ts';
-import { type Collector, defineKind } from '../collector.ts';
-import { familiesOf, optionalSample, toSeconds } from '../fact-family.ts';
-import type { ServiceTime } from '../service-time.ts';
+import { type Collector, defineKind, familiesOf, optionalSample, type ServiceTime, toSeconds } from '../collector.ts';
 
 const options = z.strictObject({
   enabled: AutoOrOff.describe('`auto`: workflow runs are read if the service lists them. `false`: never.'),

@@ -8,13 +8,18 @@ import { createYielder } from '../../kit/yielder.ts';
 import type { Change } from '../../model/change.ts';
 import type { ServiceSchedule } from '../../model/service.ts';
 import { seriesDropped } from '../cap.ts';
-import { type Collector, defineKind } from '../collector.ts';
-import { type DoubleStart, NEXT_START } from '../events/double-starts.ts';
+import {
+  AGENT_TIME,
+  type Collector,
+  defineKind,
+  familiesOf,
+  optionalSample,
+  type ServiceTime,
+  toSeconds,
+} from '../collector.ts';
 import type { EventsFacts } from '../events/families.ts';
 import type { Schedule } from '../events/schedule-options.ts';
-import { scheduleFamilies } from '../events/schedules.ts';
-import { familiesOf, optionalSample, toSeconds } from '../fact-family.ts';
-import { AGENT_TIME, type ServiceTime } from '../service-time.ts';
+import { type DoubleStart, NEXT_START, scheduleFamilies } from '../events/schedules.ts';
 
 /** What reads have shown about one schedule, as stored. Times are in milliseconds since the Unix epoch. */
 export interface ScheduleHistory {

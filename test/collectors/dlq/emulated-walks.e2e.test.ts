@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { withReader } from '../../../src/collectors/collector.ts';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
-import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
+import type { DlqFacts } from '../../../src/collectors/dlq/families.ts';
 import { type EmulatedAccount, type Emulator, startEmulator } from '../../../src/emulator/server.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { Secret } from '../../../src/kit/secret.ts';

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import { createEnds } from '../../../src/collectors/dlq/ends.ts';
-import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
+import type { DlqFacts } from '../../../src/collectors/dlq/families.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { DlqListQuery, Reader } from '../../../src/upstream/api.ts';
 import { toDlqEntry } from '../../../src/upstream/wire.ts';

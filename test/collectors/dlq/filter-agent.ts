@@ -1,6 +1,6 @@
 import { withReader } from '../../../src/collectors/collector.ts';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
-import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
+import type { DlqFacts } from '../../../src/collectors/dlq/families.ts';
 import { systemClock } from '../../../src/kit/clock.ts';
 import { Secret } from '../../../src/kit/secret.ts';
 import { createCollectorState } from '../../../src/scheduler/board.ts';

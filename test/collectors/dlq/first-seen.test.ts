@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
+import { AGENT_TIME } from '../../../src/collectors/collector.ts';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
-import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
-import { AGENT_TIME } from '../../../src/collectors/service-time.ts';
+import type { DlqFacts } from '../../../src/collectors/dlq/families.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
 

@@ -2,7 +2,7 @@ import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { OTHER } from '../../../src/collectors/cap.ts';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
-import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
+import type { DlqFacts } from '../../../src/collectors/dlq/families.ts';
 import { kindOf, shapeOf } from '../../../src/collectors/dlq/kinds.ts';
 import { createRoutes } from '../../../src/collectors/routes.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';

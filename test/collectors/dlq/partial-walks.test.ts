@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
-import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
+import type { DlqFacts } from '../../../src/collectors/dlq/families.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { DlqListQuery, Reader } from '../../../src/upstream/api.ts';
 

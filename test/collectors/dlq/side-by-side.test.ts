@@ -1,6 +1,6 @@
 import { expect, it } from 'vitest';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
-import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
+import type { DlqFacts } from '../../../src/collectors/dlq/families.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { DlqQuery, Reader } from '../../../src/upstream/api.ts';
 

@@ -2,7 +2,7 @@ import { join } from 'node:path';
 import { expect, it } from 'vitest';
 import { withReader } from '../../../src/collectors/collector.ts';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
-import type { DlqFacts } from '../../../src/collectors/dlq/facts.ts';
+import type { DlqFacts } from '../../../src/collectors/dlq/families.ts';
 import { type Dialect, type Emulator, startEmulator } from '../../../src/emulator/server.ts';
 import { retriesEndAfter, STUCK_DEFAULTS } from '../../../src/model/callback.ts';
 import { type CollectorState, createCollectorState } from '../../../src/scheduler/board.ts';

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import type { Collector } from '../../../src/collectors/collector.ts';
-import type { DoubleStart } from '../../../src/collectors/events/double-starts.ts';
+import type { DoubleStart } from '../../../src/collectors/events/schedules.ts';
 import { collectOptions, createCollectors, type ScheduleListFacts } from '../../../src/collectors/index.ts';
 import { type ScheduleHistory, withDoubles } from '../../../src/collectors/schedules/schedules.ts';
 import type { ServiceSchedule } from '../../../src/model/service.ts';

@@ -1,4 +1,4 @@
-import { collectorSource } from '../../../src/collectors/fact-family.ts';
+import { collectorSource } from '../../../src/collectors/collector.ts';
 import { accountPlan, type Collector, collectors, type ShownFacts } from '../../../src/collectors/index.ts';
 import { Config } from '../../../src/config/schema.ts';
 import { Recorder } from '../../../src/history/recorder.ts';
