@@ -28,7 +28,6 @@ import { commandGroup, integerOption, repeated, timeOption } from './option-valu
 import { loadAccounts, readAccounts, report, type SelectionOptions } from './read-alone.ts';
 import { stopSignal } from './until-stopped.ts';
 
-/** A row of a list as JSON, with its account. */
 export interface PrintedRow {
   readonly id: string | undefined;
   readonly json: Readonly<Record<string, unknown>>;

@@ -7,7 +7,6 @@ import { systemClock } from '../kit/clock.ts';
 import { type Closing, withClosing } from '../kit/closing.ts';
 import { printable, someOf } from '../kit/text.ts';
 
-/** Environment, clock and randomness of a command. */
 export const realDeps = { env: process.env, clock: systemClock, random: Math.random };
 
 /** Opens all accounts with an in-memory store, because a running agent may have locked the configured one. */
@@ -18,7 +17,6 @@ export const openInMemory = (loaded: LoadedConfig, deps: PartsDeps, closing: Clo
     closing,
   );
 
-/** Prints a line on standard error. */
 export const report = (line: string): void => void process.stderr.write(`${printable(line)}\n`);
 
 export interface SelectionOptions {

@@ -53,7 +53,6 @@ function timeText(iso: string, now: string): string {
   return `${iso.replace(/\.\d+Z$/, 'Z')} (${durationText(Math.max(0, age))} ago)`;
 }
 
-/** Formats the time until the next attempt. */
 function retryText(iso: string | null, now: string): string {
   const seconds = iso === null ? 0 : (Date.parse(iso) - Date.parse(now)) / 1000;
   return seconds > 0 ? `; retried in ${durationText(seconds)}` : '';

@@ -7,7 +7,6 @@ import type { Visible } from '../scheduler/board.ts';
 import type { AccountOptions } from '../upstream/options.ts';
 import { type Collector, type CollectorKind, familiesOf, type Rounds } from './collector.ts';
 
-/** The record that the management API returned. */
 interface ReadRecord extends AccountRecord {
   readonly readAt: number;
   /** The last change of plan or state, such as `plan` from `free` to `paid`. */
@@ -86,7 +85,6 @@ function changeOf(before: AccountRecord | undefined, now: AccountRecord): string
   return changes.length === 0 ? undefined : changes.join(', ');
 }
 
-/** What the account's plan is read from. */
 interface PlanSources {
   /** Reads the record of the last token reset; undefined before the first reset. */
   readonly recorded: () => Promise<unknown>;

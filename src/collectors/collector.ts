@@ -5,7 +5,6 @@ import type { Observation, RoundStep } from '../scheduler/runner.ts';
 import type { Priority, Reader, ReadRound, ServiceClock } from '../upstream/api.ts';
 import { isMissingPath } from '../upstream/errors.ts';
 
-/** The declaration of a metric family about the facts of a collector. */
 export interface FactFamily<Facts, L extends string = string> extends Family<L> {
   /** Possible values of the labels that have a fixed set of values. */
   readonly values?: Readonly<Partial<Record<NoInfer<L>, readonly string[]>>>;
@@ -20,7 +19,6 @@ type Declaration<Facts, L extends string> = Omit<FactFamily<Facts, L>, 'type' | 
   readonly labels?: readonly L[];
 };
 
-/** Returns functions that declare the metric families of a collector. */
 export function familiesOf<Facts>() {
   const define =
     (type: FamilyType) =>
@@ -110,7 +108,6 @@ export interface CollectorKind<Facts = unknown, F extends FactFamilies<Facts> = 
   readonly isOptional?: boolean;
 }
 
-/** A collector with its own section in the configuration. */
 export interface ConfiguredKind<
   Options = unknown,
   Facts = unknown,

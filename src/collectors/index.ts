@@ -38,7 +38,6 @@ export const collectOptions = z.strictObject({
 
 export type CollectOptions = z.output<typeof collectOptions>;
 
-/** Shown facts by collector name. */
 export interface ShownFacts {
   readonly dlq?: Visible<DlqFacts>;
   readonly events?: Visible<EventsFacts>;

@@ -18,7 +18,6 @@ interface Counted<T> {
 export type Stored<T> = T & { readonly heard: number };
 
 interface TalliesOptions<T> {
-  /** Prefix of the store keys. */
   readonly prefix: string;
   readonly max: number;
   /** Name that is exposed from the start, so that sums exist before the first event. */

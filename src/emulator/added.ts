@@ -41,10 +41,8 @@ const PLAIN: Fields = {
   topicId: '',
 };
 
-/** Cache of equal fields, which messages share to save memory. */
-export type SharedFields = Map<string, Fields>;
-
-export function messageFrom(row: MessageSeed, id: string, time: number, shared?: SharedFields): EmulatedMessage {
+/** `shared`: cache of equal fields, to save memory. */
+export function messageFrom(row: MessageSeed, id: string, time: number, shared?: Map<string, Fields>): EmulatedMessage {
   const { messageId = id, createdAt = time, notBefore = createdAt, callerIP = '192.0.2.1', body, ...given } = row;
   const key = shared && JSON.stringify(given);
   const fields = (key !== undefined && shared?.get(key)) || fieldsFrom(given);
@@ -62,7 +60,7 @@ export function eventFrom(
   row: EventSeed,
   id: string,
   now: number,
-  shared?: SharedFields,
+  shared?: Map<string, Fields>,
 ): readonly [number, LoggedEvent] {
   const { time = now, state = 'created', responseStatus, error, nextDeliveryTime, ...rest } = row;
   return [time, { message: messageFrom(rest, id, time, shared), state, responseStatus, error, nextDeliveryTime }];

@@ -35,7 +35,6 @@ export class EmulatedCredentials {
     this.resets++;
   }
 
-  /** Returns new signing keys. */
   rotateKeys() {
     this.keyRotations++;
     return { current: `sig_${secret()}`, next: `sig_${secret()}` };

@@ -15,7 +15,6 @@ export interface Destination {
   readonly retryMs?: number;
   /** Statuses of failed attempts: 0 without a response, 489 for non-retryable failures. */
   readonly statuses: readonly number[];
-  /** Whether operators ignore its dead letters. */
   readonly neglected?: boolean;
 }
 

@@ -3,22 +3,17 @@ type FilterMode = 'exact' | 'ignored' | 'any-case' | 'prefix';
 
 /** Variant of the service's API. May change while the emulator runs. Shares are from 0 to 1. */
 export interface Dialect {
-  /** Name of the size in a single flow-control key. */
   flowControlKeySize: 'waitlistSize' | 'waitListSize';
   /** Fields of a flow-control key: only the size, or all newer ones. */
   flowControlFields: 'documented' | 'all';
   /** Fields of a flow-control key that are 0 or false. */
   flowControlZeros: 'present' | 'omitted';
-  /** Response for an idle flow-control key. */
   idleKey: 'found' | 'missing';
   /** Event log paths that exist; the other returns 404. */
   eventPaths: 'both' | 'events' | 'logs';
   eventState: 'lower' | 'upper';
-  /** Cursor of the last page. */
   lastCursor: 'absent' | 'empty';
-  /** Response to a count above the maximum. */
   highCount: 'lowered' | 'refused';
-  /** Whether the lists obey the parameter `order`. */
   order: 'obeyed' | 'ignored';
   /** Whether /v2/dlq lists failed workflow runs without being asked. */
   dlqWorkflows: 'included' | 'separate';
@@ -31,9 +26,7 @@ export interface Dialect {
   cancelAnswer: '302' | '302-location' | '302-self' | '302-foreign' | '200' | '202' | '204' | '400';
   /** Requests per second of an account; more get 429. */
   requestsPerSecond: number;
-  /** Unit of Burst-RateLimit-Reset. */
   burstReset: 'seconds' | 'milliseconds';
-  /** Status of a write with the read-only token. */
   readOnlyWrite: '403' | '401';
   /** Share of events with an additional delay, listed between events that were already listed. */
   logLateShare: number;

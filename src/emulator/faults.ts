@@ -47,7 +47,6 @@ export function createFaults(seed: number, ofScenario: () => FaultSeed | undefin
   }
 
   return {
-    /** Returns a function that removes the fault. */
     add(fault: FaultSeed): () => void {
       const added = { fault, struck: 0 };
       all.push(added);

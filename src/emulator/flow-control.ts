@@ -1,10 +1,8 @@
 import type { Agenda } from './agenda.ts';
 import type { Fields } from './message.ts';
 
-/** The part of a message's fields that limits its deliveries. */
 type Limited = { readonly [K in 'flowControlKey' | 'parallelism' | 'rate' | 'period']?: Fields[K] | undefined };
 
-/** Limits that replace those of the messages. */
 export interface PlannedLimits extends Pick<Fields, 'parallelism' | 'rate'> {
   readonly isPinned: boolean;
 }
@@ -12,13 +10,11 @@ export interface PlannedLimits extends Pick<Fields, 'parallelism' | 'rate'> {
 interface Key {
   readonly waiting: (() => void)[];
   fields: Limited;
-  /** Number of deliveries in flight. */
   running: number;
   paused: boolean;
   nextStart: number;
   planned: boolean;
   usedAt: number;
-  /** Number of deliveries started in the current rate period. */
   started: number;
   periodStart: number;
 }

@@ -1,14 +1,8 @@
 import type { Dialect } from './dialect.ts';
 import type { Order, Position, RowTimeline, TimelineRange } from './timeline.ts';
 
-/** Error for status 400. */
 export class BadRequest extends Error {
   readonly status = 400;
-}
-
-export interface ListDefaults {
-  readonly count: number;
-  readonly order: Order;
 }
 
 /** A place in a list. `copy`: index among duplicates of the row. */
@@ -47,7 +41,7 @@ function wholeNumber(parameters: URLSearchParams, name: string): number | undefi
 
 export function pageRequest(
   parameters: URLSearchParams,
-  defaults: ListDefaults,
+  defaults: { readonly count: number; readonly order: Order },
   { highCount, order: obeys, filters }: Dialect,
 ): PageRequest {
   const count = wholeNumber(parameters, 'count') ?? defaults.count;
@@ -106,7 +100,6 @@ export function matcher<T>(
     });
 }
 
-/** Returns a predicate that matches the wanted values. */
 function wantedBy(way: Dialect['filters'][string] | undefined, wanted: readonly string[]): (value: string) => boolean {
   if (way === 'prefix') return value => wanted.some(start => value.startsWith(start));
   if (way === 'any-case') {

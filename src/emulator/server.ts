@@ -130,7 +130,7 @@ function build(parts: AccountParts, start: number) {
   app.disable('etag');
   app.get(['/', '/_emulator/state'], showState(state, credentials, parts.scenario));
   app.use((request, _response, next) => {
-    state.tally.countCall(endpointName(request));
+    state.countCall(endpointName(request));
     next();
   });
   app.use(recordCancels(state));
@@ -168,7 +168,7 @@ const showState =
       scenario,
       calls: state.calls(),
       dlq: { total: dlq.size + workflows.size, ofWorkflows: workflows.size, byResponseStatus },
-      callbacks: { byState: state.countCallbacks(), cancelCalls: state.tally.cancelCalls },
+      callbacks: { byState: state.countCallbacks(), cancelCalls: state.cancelCalls },
       events: { byState: state.countEvents(), listedUntil: state.logView.until(now) },
       waitlists: Object.fromEntries(state.waitlists()),
       tokenResets: credentials.resets,
@@ -231,7 +231,6 @@ export interface Emulator extends EmulatedAccount {
   readonly clock: EmulatedClock;
   /** The first account is the emulator itself. It also handles requests without a known secret. */
   readonly accounts: readonly [EmulatedAccount, ...EmulatedAccount[]];
-  /** Request handler, for use in another server. */
   readonly listener: RequestListener;
   /** Waits up to a second for running requests, then closes all connections. */
   close(): Promise<void>;

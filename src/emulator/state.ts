@@ -38,22 +38,6 @@ export interface CancelCall {
   verdict?: CancelResult;
 }
 
-class Tally {
-  /** Number of requests by endpoint: for example `GET /v2/dlq`, or `other`. */
-  readonly calls = new Map<string, number>();
-  readonly cancelCalls: CancelCall[] = [];
-
-  countCall(endpoint: string): void {
-    this.calls.set(endpoint, (this.calls.get(endpoint) ?? 0) + 1);
-  }
-
-  recordCancel(at: number, dlqId: string): CancelCall {
-    const call: CancelCall = { at, dlqId };
-    this.cancelCalls.push(call);
-    return call;
-  }
-}
-
 /** Details of a key that only `setWaitlist` has added. */
 const SET_KEY = { running: 0, paused: false, started: 0, periodStart: 0 };
 
@@ -67,7 +51,8 @@ export class EmulatorState {
   readonly dialect: Dialect;
   /** Events that the API lists. `eventRows` and `countEvents` cover the complete log. */
   readonly logView: LogView;
-  readonly tally = new Tally();
+  readonly cancelCalls: CancelCall[] = [];
+  readonly #calls = new Map<string, number>();
   readonly #world: World;
   readonly #setWaitlists = new Map<string, number>();
   readonly #seed: number;
@@ -105,14 +90,24 @@ export class EmulatorState {
     return new Map([...this.keys()].map(([key, { waiting }]) => [key, waiting]));
   }
 
+  countCall(endpoint: string): void {
+    this.#calls.set(endpoint, (this.#calls.get(endpoint) ?? 0) + 1);
+  }
+
+  recordCancel(at: number, dlqId: string): CancelCall {
+    const call: CancelCall = { at, dlqId };
+    this.cancelCalls.push(call);
+    return call;
+  }
+
   /** Returns the number of requests by endpoint: for example `GET /v2/dlq`, or `other`. */
   calls(): Readonly<Record<string, number>> {
-    return Object.fromEntries(this.tally.calls);
+    return Object.fromEntries(this.#calls);
   }
 
   /** Returns the number of authenticated cancel requests by dlqId. */
   cancels(): Readonly<Record<string, number>> {
-    const authenticated = this.tally.cancelCalls.filter(({ verdict }) => verdict !== undefined);
+    const authenticated = this.cancelCalls.filter(({ verdict }) => verdict !== undefined);
     const byId = Map.groupBy(authenticated, ({ dlqId }) => dlqId);
     return Object.fromEntries([...byId].map(([dlqId, calls]) => [dlqId, calls.length]));
   }
@@ -138,7 +133,6 @@ export class EmulatorState {
     return this.current().log.count(range);
   }
 
-  /** Returns all dead letters, earliest first. */
   dlqRows(): DlqRow[] {
     const places: Place[] = [];
     this.#eachDeadLetter((...place) => {
@@ -148,7 +142,6 @@ export class EmulatorState {
     return places.map(([entry, position]) => dlqRow(entry, position));
   }
 
-  /** Returns each event once, earliest first. */
   eventRows(): EventRow[] {
     const rows: EventRow[] = [];
     this.current().log.forEach((event, time) => {
@@ -224,7 +217,6 @@ export class EmulatorState {
     return this.#world.start;
   }
 
-  /** Returns the workflow runs that have not failed. */
   runs(): EmulatedRun[] {
     return this.#world.runs(this.current().now);
   }

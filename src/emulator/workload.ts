@@ -23,7 +23,6 @@ interface OpenSchedule {
   paused: boolean;
   isRemoved: boolean;
   lastRunAt: number | undefined;
-  /** States of the messages of the last run. */
   states: Map<string, 'IN_PROGRESS' | 'SUCCESS' | 'FAIL'>;
 }
 
@@ -32,7 +31,6 @@ export interface ScheduleDetail extends Readonly<Omit<OpenSchedule, 'next' | 'is
   readonly nextRunAt: number | undefined;
 }
 
-/** Publishes the messages of one run and returns their ids. */
 type PublishRun = (destination: Destination, fails: boolean) => readonly string[];
 
 /** Delay of a second start for the same time (ms). */
@@ -87,7 +85,6 @@ function createSchedulePlan(agenda: Agenda, fateOf: (scheduleId: string) => Sche
       open.set(scheduleId, schedule);
       planNext(scheduleId, schedule);
     },
-    /** Records the end of a message. */
     ended({ fields, messageId }: EmulatedMessage, state: LogState): void {
       const states = open.get(fields.scheduleId ?? '')?.states;
       if (states?.has(messageId)) states.set(messageId, state === 'delivered' ? 'SUCCESS' : 'FAIL');
@@ -156,7 +153,6 @@ export function createWorkload(parts: WorkloadParts) {
   const delivery = createDelivery(parts, random, agenda, { flow, queues, schedules }, takesMs);
   const { publish } = delivery;
 
-  /** Publishes the messages of one arrival and returns their ids. */
   function publishBurst(destination: Destination, fails: boolean): readonly string[] {
     const [least, most] = destination.burst ?? [1, 1];
     const doomed = scenario.doomed?.(destination.doomed, agenda.now - start) ?? destination.doomed;

@@ -21,15 +21,8 @@ export interface EmulatedRun {
   readonly workflowRunId: string;
   readonly workflowUrl: string;
   readonly createdAt: number;
-  /** Undefined while the run is in progress. */
   readonly completedAt?: number | undefined;
   readonly state?: 'RUN_SUCCESS';
-}
-
-interface RunParts {
-  readonly seed: number;
-  /** Returns the share of runs created at `time` that never end. */
-  readonly stuck: (time: number) => number;
 }
 
 const RUN_EVERY_MS = 90_000;
@@ -41,7 +34,7 @@ const LONG_MS = 45 * 60_000;
 const URLS = ['signup', 'invoice', 'digest'].map(name => `https://app.example.com/api/workflows/${name}`);
 
 /** Returns the runs created after `from` up to `now`, which depend only on the seed and the time. */
-function runsBetween(from: number, now: number, { seed, stuck }: RunParts): EmulatedRun[] {
+function runsBetween(from: number, now: number, seed: number, stuck: (time: number) => number): EmulatedRun[] {
   const runs: EmulatedRun[] = [];
   for (let number = Math.floor(from / RUN_EVERY_MS) + 1; number * RUN_EVERY_MS <= now; number++) {
     const draw = (what: string) => fractionOf(seed, `${what} of run ${number}`);
@@ -110,7 +103,6 @@ class Workflows {
     this.entries.dropEarliest(expiry, Number.POSITIVE_INFINITY);
   }
 
-  /** Cancels a callback. Returns false if it is not in progress. */
   cancel(callback: FailureCallback | undefined): boolean {
     if (!callback?.inProgress) return false;
     callback.become('CALLBACK_CANCELED');
@@ -219,9 +211,7 @@ export interface CountRange {
   readonly to?: number;
 }
 
-/** Contains every event once, listed or not. */
 export class EventLog extends RowTimeline<LoggedEvent> {
-  /** Counts the retained events by state. */
   count({ from = 0, to = Number.POSITIVE_INFINITY }: CountRange = {}): StateCounts {
     const counts = recordOf(LOG_STATES, () => 0);
     this.forEach(({ state }, time) => {
@@ -343,11 +333,10 @@ export function createWorld(options: WorldOptions) {
   };
   advanceTo(now);
   const runsSince = isIdle || history === 0 ? now : now - RUN_RETENTION_MS;
-  /** Returns the workflow runs that have not failed, earliest first. */
   const runs = (time: number) => {
     if (isIdle) return [];
     const stuck = (createdAt: number) => scenario.stuckRuns?.(createdAt - start) ?? 0;
-    return runsBetween(Math.max(runsSince, time - RUN_RETENTION_MS), time, { seed, stuck });
+    return runsBetween(Math.max(runsSince, time - RUN_RETENTION_MS), time, seed, stuck);
   };
   const { usedByOthers = 0 } = scenario;
   return { dialect, clock, dlq, log, logView, workload, workflows, runs, usedByOthers, start, advanceTo };

@@ -152,7 +152,6 @@ export const createPageSizes = () => ({
 /** Counts rows that are unreadable, which are skipped, or incomplete, and responses without a usable list, which are discarded. */
 export type ListMeter = Readonly<Record<'rowsRejected' | 'listsMissing', Counter<'collector'>>>;
 
-/** The round of a collector that reads. */
 export interface ReadRound {
   readonly name: string;
   /** Maximum age of a cached response (ms). */
@@ -177,7 +176,6 @@ interface ReaderDeps {
   readonly account?: ((priority: Priority, signal: AbortSignal) => Promise<AccountUsage>) | undefined;
 }
 
-/** Returns the mapper of event rows with an optional field. */
 function eventMapper(extra: EventExtra | undefined, secrets: ReaderDeps['secrets']) {
   if (extra === undefined) return wire.toDeliveryEvent;
   if (extra === 'detail') return wire.toDetailedEvent;

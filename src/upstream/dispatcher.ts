@@ -48,7 +48,6 @@ export function createDispatchers(env: Env) {
       made.set(key, dispatcher);
       return dispatcher;
     },
-    /** Closes all dispatchers except `used`. */
     async keep(used: readonly Dispatcher[]): Promise<void> {
       const unused = [...made].filter(([, dispatcher]) => !used.includes(dispatcher));
       for (const [key] of unused) made.delete(key);

@@ -9,7 +9,6 @@ const AGREEING_ROUNDS = 3;
 const MAX_READS = 10_000;
 
 interface LatestRound {
-  /** Identity of the round. */
   readonly id: object;
   /** Number of consecutive rounds before it in which a response contained no list. */
   readonly before: number;
@@ -32,7 +31,6 @@ export function createMissingLists(before: readonly AccountList[] = []) {
   const listed = new Set(before);
   const latest = new BoundedMap<string, LatestRound>(MAX_READS);
   return {
-    /** Lists that the service has returned. */
     listed: (): readonly AccountList[] => [...listed].sort(),
     /** Creates the check of one round's responses. */
     createRound(): AcceptList {

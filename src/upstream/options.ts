@@ -216,7 +216,6 @@ const retentionOptions = z.strictObject({
 /** Returns the configuration key of a limit: its label value in camel case. */
 export const limitKey = (limit: string) => limit.replace(/_([a-z])/g, (_, letter: string) => letter.toUpperCase());
 
-/** Account limits by configuration key. */
 const LIMITS: ReadonlyMap<string, AccountLimit> = new Map(ACCOUNT_LIMITS.map(limit => [limitKey(limit), limit]));
 
 const limitsOptions = z

@@ -19,7 +19,6 @@ const name = (value: unknown) => wire.boundedText(value, wire.MAX_KEY_LENGTH);
 /** Five cron fields, optionally preceded by a time zone. */
 const CRON = /^\s*(?:CRON_TZ=(\S+)\s+)?(\S.*?)\s*$/;
 
-/** Counts the messages of a run by state. */
 function countStates(states: unknown, values: RowValues): ServiceSchedule['lastRunStates'] {
   if (states == null) return undefined;
   if (!wire.isObject(states)) return values.unreadable();

@@ -95,7 +95,7 @@ describe('auto-cancel with the shipped example, enforced, in accelerated time', 
     run(acceleratedClock(fast, SLOWDOWN));
     await eventually(() => expect(shared.now() - origin).toBeGreaterThan(68 * HOUR), 300_000);
     const end = shared.now();
-    const cancelled = emulator.state.tally.cancelCalls.filter(({ verdict }) => verdict === 'done');
+    const cancelled = emulator.state.cancelCalls.filter(({ verdict }) => verdict === 'done');
     untouched.state.current();
     const hanging = untouched.state
       .dlqRows()

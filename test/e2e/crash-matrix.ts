@@ -249,7 +249,7 @@ async function check({ variant, point }: Case, { onTestFinished, expect }: TestC
   expect(Object.values(stage.emulator.state.cancels()).reduce((sum, each) => sum + each, 0)).toBeLessThanOrEqual(
     received,
   );
-  expect(stage.emulator.state.tally.cancelCalls.filter(({ verdict }) => verdict === 'done').length).toBe(
+  expect(stage.emulator.state.cancelCalls.filter(({ verdict }) => verdict === 'done').length).toBe(
     callback === 'CALLBACK_CANCELED' ? 1 : 0,
   );
   expect(stage.callbackOf(id)).toBe(callback);

@@ -122,7 +122,7 @@ describe('list of cancel requests', () => {
       const controller = new AbortController();
       const response = cancel(emulated, dlqId, { signal: controller.signal }).catch(() => undefined);
       const calls = [{ at: NOON, dlqId, ...(verdict && { verdict }) }];
-      await eventually(() => expect(emulated.state.tally.cancelCalls).toEqual(calls));
+      await eventually(() => expect(emulated.state.cancelCalls).toEqual(calls));
       controller.abort();
       await response;
       expect(stateOf(emulated, dlqId)).toBe(verdict ? 'CALLBACK_CANCELED' : 'CALLBACK_INPROGRESS');

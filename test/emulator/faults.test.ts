@@ -143,13 +143,13 @@ describe('effects of disrupted requests', () => {
         const dlqId = emulated.state.addFailedRun();
         emulated.faults.replace([fault]);
         const signal = new AbortController();
-        const before = emulated.state.tally.cancelCalls.length;
+        const before = emulated.state.cancelCalls.length;
         const response = read(`${emulated.url}/v2/workflows/dlq/callback/${dlqId}`, emulated.token, {
           method: 'DELETE',
           redirect: 'manual',
           signal: signal.signal,
         });
-        await eventually(() => expect(emulated.state.tally.cancelCalls.length).toBe(before + 1));
+        await eventually(() => expect(emulated.state.cancelCalls.length).toBe(before + 1));
         signal.abort();
         const { text } = await response;
         expect(text).not.toContain('CALLBACK');

@@ -33,7 +33,7 @@ const stateOf = ({ state }: Emulator, dlqId: string) =>
 /** Expects that the emulator received exactly one request, a DELETE of this entry. */
 function expectOneDelete({ state }: Emulator, dlqId: string): void {
   expect(state.calls()).toEqual({ [ENDPOINT]: 1 });
-  expect(state.tally.cancelCalls).toMatchObject([{ dlqId }]);
+  expect(state.cancelCalls).toMatchObject([{ dlqId }]);
 }
 
 describe('executed cancels', () => {

@@ -16,7 +16,6 @@ export interface Diagnosis {
   /** `warn`: works but should be changed. `skip`: does not apply, or a required probe failed. */
   readonly status: 'ok' | 'warn' | 'fail' | 'skip';
   readonly detail: string;
-  /** Remedy for a warning or failure. */
   readonly todo?: string;
 }
 
@@ -105,7 +104,6 @@ function clockResult(difference: number | undefined): Diagnosis {
   return skew > CLOCK_FAILS ? fail(detail, todo) : warn(detail, todo);
 }
 
-/** Returns the probes of the network path to the service. */
 function pathProbes(settings: AccountSettings, { env, clock, dispatchers }: ProbeDeps): readonly Probe[] {
   const { proxy: setting } = settings.upstream;
   const dispatcher = dispatchers.for(settings.upstream);

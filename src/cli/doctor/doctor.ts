@@ -94,7 +94,6 @@ async function checkPort(listen: string, { kind, path }: StoreOptions): Promise<
   return fail(`${listen} is in use by another program`, 'stop that program, or configure another port');
 }
 
-/** Returns the probes of this machine. */
 function localProbes(loaded: LoadedConfig, env: Env): readonly Probe[] {
   const { file, config, warnings } = loaded;
   const { listen, probesListen } = config.server;
@@ -112,7 +111,6 @@ function localProbes(loaded: LoadedConfig, env: Env): readonly Probe[] {
 /** Maximum number of accounts and receivers that are checked concurrently. */
 const CONCURRENCY = 8;
 
-/** Returns the probe for an invalid configuration, which all others need. */
 function invalidProbe({ errors, warnings }: ConfigError): Probe {
   const found = errors.map(error => fail(formatError(error), 'fix it: docs/config.md'));
   return { name: 'configuration', run: () => [...found, ...warningsOf(warnings)] };

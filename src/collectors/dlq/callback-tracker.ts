@@ -21,7 +21,6 @@ export interface TrackerOptions extends Pick<CallbackTracking, 'unreported' | 'm
   readonly clockOffset?: (() => number) | undefined;
 }
 
-/** Tracks failure callbacks over complete walks and restarts. */
 export type CallbackTracker = ReturnType<typeof createTracker>;
 
 /** A running walk. It takes effect at `end`: a failed walk changes nothing. */

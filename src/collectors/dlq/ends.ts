@@ -49,7 +49,6 @@ const toDeadLetter = (entry: DlqEntry, enteredAt: number): DeadLetter => ({
   callbackState: entry.callbackState,
 });
 
-/** An entry of either end. */
 interface Place {
   readonly enteredAt: number;
   readonly id: string;

@@ -55,7 +55,6 @@ export function createEnteredHosts(max: number, rows: ReadonlyMap<string, string
 /** Maximum number of new entries that a running walk keeps for the log. Further entries count as omitted. */
 const MAX_FOUND = 10_000;
 
-/** Log lines of entries counted as new. */
 export type EnteredLog = ReturnType<typeof createEnteredLog>;
 
 const textOf = (text: string | undefined) => (text === undefined ? undefined : boundText(text, MAX_LENGTH));

@@ -31,7 +31,6 @@ interface KindFacts {
   readonly appeared: number;
 }
 
-/** Facts about one account's queue. Immutable. */
 export interface DlqFacts {
   readonly selections: ReadonlyMap<string, SelectionFacts>;
   readonly breakdowns: ReadonlyMap<Dimension, ReadonlyMap<string, number>>;

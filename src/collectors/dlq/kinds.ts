@@ -83,7 +83,6 @@ export function addToKinds(kinds: DeadLetterKinds, entry: DlqEntry, destination:
   }
 }
 
-/** Known kinds of dead letters, across restarts. */
 export type KindHistory = ReturnType<typeof createKindHistory>;
 
 /** Maximum number of stored kinds. Beyond it, the kinds not seen for longest are evicted and count as new if they reappear. */
@@ -123,7 +122,6 @@ export function createKindHistory(routes: readonly string[], stored: ReadonlyMap
   }
 
   return {
-    /** Number of kinds seen for the first time. */
     appeared: (): number => appeared,
     /** Compares the listed kinds with the known ones. The first read counts no kinds as new. */
     update({ byKey }: DeadLetterKinds): void {

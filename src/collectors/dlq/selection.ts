@@ -10,7 +10,6 @@ import type { Roster } from './roster.ts';
 export const LEFT_REASONS = ['expired', 'removed', 'unknown'] as const;
 export type LeftReason = (typeof LEFT_REASONS)[number];
 
-/** Identity of a running complete read. */
 export type WalkId = object;
 
 /** The whole queue or the part that a filter selects. */
@@ -33,7 +32,6 @@ export interface Selection {
         readonly id: WalkId;
         readonly found: Aggregate;
         readonly times: number[];
-        /** New entries by host. */
         readonly hosts: Map<string, number>;
         hasUntimed: boolean;
         missed: number;
@@ -107,7 +105,6 @@ export function beginWalk(selection: Selection, id: WalkId): void {
   selection.walk = { id, found, times: [], hosts: new Map(), hasUntimed: false, missed: 0, rejected: 0 };
 }
 
-/** Drops a failed complete read and its newcomers. */
 export function dropWalk(selection: Selection, id: WalkId): void {
   if (selection.walk?.id !== id) return;
   selection.roster.dropNewcomers();

@@ -31,7 +31,6 @@ export function destinationReader(option: DestinationOption, routes: Routes): (e
 
 export type StoredTally = Stored<DestinationTally>;
 
-/** Tallies by destination. */
 export type Destinations = ReturnType<typeof createDestinations>;
 
 export const createDestinations = (option: DestinationOption, max: number, stored: ReadonlyMap<string, StoredTally>) =>

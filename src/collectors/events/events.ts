@@ -148,7 +148,6 @@ export const events = defineKind({
 type Context = ObserveContext<Memory, Walk>;
 type Observed = Promise<Observation<EventsFacts, Memory, Walk>>;
 
-/** Returns a snapshot of a memory's facts. */
 function factsOf(memory: Memory, { window, destination, destinationHistograms }: EventsOptions): EventsFacts {
   const { gauges, checkpoint, log, destinations, schedules, queues } = memory;
   const counters = destination !== 'none';

@@ -15,7 +15,6 @@ import {
   UNTRACKED,
 } from './tally.ts';
 
-/** Facts about one account's event log. */
 export interface EventsFacts {
   readonly gauges: Gauges | undefined;
   readonly windowMs: number;

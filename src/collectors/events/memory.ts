@@ -162,7 +162,6 @@ export interface Gauges {
   readonly overdue: number;
 }
 
-/** State of one account's event log. */
 export interface Memory {
   checkpoint: Checkpoint | undefined;
   readonly log: LogTally;
@@ -174,7 +173,6 @@ export interface Memory {
   readonly suspects: Suspects;
   /** Events kept for deduplication, by the number of the read that found them. */
   readonly chunks: Map<number, readonly KeptEvent[]>;
-  /** Events after the watermark. */
   pending: readonly KeptEvent[];
   /** End times of messages that ended at most the overlap before the watermark, or later. */
   readonly ended: Map<bigint, number>;

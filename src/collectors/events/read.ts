@@ -20,7 +20,6 @@ export interface RangeRead {
   readonly to: number;
   readonly events: Map<bigint, KeptEvent>;
   readonly rows: Map<bigint, DeliveryEvent> | undefined;
-  /** Identities of repeated rows. */
   readonly twice: bigint[];
   /** Size in memory, including repeated rows. */
   bytes: number;

@@ -130,7 +130,6 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
       const [ids, start] = [find(event), starts.of(event)];
       return start === undefined ? ids : [...(ids ?? []), start];
     },
-    /** Starts tracking new schedules at `now`. */
     begin(now: number): void {
       for (const one of all) change(one, one.timetable.begin(now));
     },

@@ -78,7 +78,6 @@ function originOf(url: string | undefined): string | undefined {
   return address?.hostname ? short(`${address.protocol}//${address.host}`) : undefined;
 }
 
-/** Adds what a row reports about its message. */
 function addRow(trace: OpenTrace, row: DeliveryEvent): void {
   trace.publisher ??= row.publisher;
   trace.origin ??= originOf(row.url);
@@ -148,7 +147,6 @@ export class TraceCollector {
     trace.done = Math.max(trace.done, attempts.length);
   }
 
-  /** Drops a message whose end is missing. */
   abandon(message: bigint): void {
     const trace = this.#open.get(message);
     if (!trace) return;

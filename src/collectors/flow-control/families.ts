@@ -33,7 +33,6 @@ export const secondsToDrain = ({ drainsIn }: TrackedKey) =>
 
 const { gauge, counter } = familiesOf<FlowControlFacts>();
 
-/** Returns a sample of each key with a value. */
 const samplesPerKey = ({ shown }: FlowControlFacts, numberOf: (key: TrackedKey) => number | undefined) =>
   shown.flatMap(key => optionalSample({ flow_control_key: key.key }, numberOf(key)));
 

@@ -79,9 +79,7 @@ export interface FlowControlServices {
 }
 
 interface Memory {
-  /** Counts of the last list. */
   readonly counts: Omit<KeyFacts, 'shown'>;
-  /** Shown keys with their last read. */
   readonly keys: ReadonlyMap<string, TrackedKey>;
   /** Watched keys that the service has ever listed or returned. */
   readonly known: ReadonlySet<string>;
@@ -176,7 +174,6 @@ export function createFlowControl(
 
 interface ReadList {
   readonly rows: ReadonlyMap<string, FlowControlEntry>;
-  /** Number of unreadable rows. */
   readonly rejected: number;
   /** Time of the response (ms since the Unix epoch). */
   readonly at: number;
@@ -216,7 +213,6 @@ async function readWatched(api: Reader, watch: readonly string[], signal: AbortS
   return { found, missing };
 }
 
-/** Folds individual reads of watched keys. */
 function foldFound(
   memory: Memory,
   found: readonly FlowControlEntry[],

@@ -2,7 +2,6 @@ import { hash64 } from '../../kit/hash.ts';
 import type { Change } from '../../model/change.ts';
 import { type FlowControlEntry, KEY_LIMITS, type KeyLimit } from '../../model/message.ts';
 
-/** The last change of a limit. */
 export interface LimitChange {
   readonly from: number;
   readonly to: number;

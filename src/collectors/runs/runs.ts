@@ -25,9 +25,7 @@ export interface RunsFacts {
   readonly olderThan: number;
   /** Number of such runs on the first page; undefined if no listed row reports its age. */
   readonly count: number | undefined;
-  /** Whether there may be more such runs. */
   readonly hasMore: boolean;
-  /** The oldest of the counted runs. */
   readonly oldest: (WorkflowRun & { readonly createdAt: number }) | undefined;
 }
 

@@ -30,7 +30,6 @@ export interface ScheduleHistory {
   readonly lastRunAt?: number | undefined;
   /** The first announced start that no read has evaluated. The service announces the next one even if this one is missed. */
   readonly dueAt?: number | undefined;
-  /** Time of the first read. */
   readonly seenAt: number;
   /** First of the consecutive reads that reported a pause. */
   readonly pausedSince?: number | undefined;
@@ -156,7 +155,6 @@ export interface SchedulesServices {
   readonly doubleStarts?: (() => EventsFacts['doubleStarts'] | undefined) | undefined;
 }
 
-/** A schedule of the last list with its history. */
 export interface ListedSchedule {
   /** Value of the label `schedule`: the configured name, else the id. */
   readonly name: string;

@@ -70,7 +70,6 @@ export const resetTokenById =
     response.json(newerRecord(state, credentials));
   };
 
-/** Lists the account's records, one per region. */
 export const listUsers =
   (credentials: EmulatedCredentials): Handler =>
   (state, _request, response) =>

@@ -48,7 +48,7 @@ const CANCEL = /^\/v2\/workflows\/dlq\/callback\/([^/]+)$/;
 export function recordCancels(state: EmulatorState): RequestHandler {
   return (request, response, next) => {
     const [, dlqId] = (request.method === 'DELETE' && CANCEL.exec(request.path)) || [];
-    if (dlqId !== undefined) response.locals.cancelCall = state.tally.recordCancel(state.current().now, dlqId);
+    if (dlqId !== undefined) response.locals.cancelCall = state.recordCancel(state.current().now, dlqId);
     next();
   };
 }

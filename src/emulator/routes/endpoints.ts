@@ -19,7 +19,6 @@ import {
 } from './dlq.ts';
 import { endpointsOf, type Handler, type Route } from './endpoint.ts';
 
-/** Maximum number of runs per page. */
 const PAGE = 10;
 
 /** Returns the row of a failed run, the only place with the time of the next callback attempt. */
@@ -52,13 +51,11 @@ function failedRow({ run, message, responseStatus }: FailedMessage, position: Po
 type RunRow = Omit<ReturnType<typeof failedRow>, 'dlqId' | 'workflowRunCompletedAt'>;
 
 const otherRow = ({ state, createdAt, completedAt, ...run }: EmulatedRun) => ({
-  ...{
-    ...run,
-    workflowState: state ?? 'RUN_STARTED',
-    workflowRunCreatedAt: createdAt,
-    workflowRunCompletedAt: completedAt,
-    steps: [],
-  },
+  ...run,
+  workflowState: state ?? 'RUN_STARTED',
+  workflowRunCreatedAt: createdAt,
+  workflowRunCompletedAt: completedAt,
+  steps: [],
 });
 
 const RUN_FILTERS: Filters<RunRow> = {
@@ -126,7 +123,6 @@ const getSchedule: Handler = (state, _request, response, id) => {
   else response.status(404).json({ error: `schedule ${id} not found` });
 };
 
-/** Pauses, resumes or deletes a schedule. */
 const changeSchedule =
   (change: 'pause' | 'resume' | 'remove'): Handler =>
   (state, _request, response, id) => {
@@ -196,7 +192,6 @@ const FILTERS: Filters<LoggedEvent> = {
   path: event => URL.parse(event.message.fields.url)?.pathname,
 };
 
-/** Additional state names that a filter accepts. */
 const STATE_NAMES: Readonly<Record<string, readonly LogState[]>> = {
   ...Object.fromEntries(LOG_STATES.map(state => [state.toUpperCase(), [state]])),
   IN_PROGRESS: ['active', 'retry', 'error'],
