@@ -17,7 +17,7 @@ export const autoCancelFamilies = {
   ),
   plannedOutcomes: counter(
     'delivery_auto_cancel_planned_outcomes_total',
-    `Planned cancels by what happened to the callback, each counted once. success, failed: the callback ended by itself. in_progress: it was still in progress ${longText(OBSERVED_FOR)} after the plan. unknown: the callback was cancelled, or its end was not seen.`,
+    `Planned cancels, grouped by the later outcome of the callback. Each planned cancel is counted once. success, failed: the callback ended by itself. in_progress: it was still in progress ${longText(OBSERVED_FOR)} after the plan. unknown: the callback was cancelled, or its end was not seen.`,
     ['rule', 'outcome'],
   ),
   skipped: counter(

@@ -202,7 +202,7 @@ export const scheduleFamilies = {
   }),
   scheduleNext: gauge({
     name: 'delivery_schedule_next_expected_timestamp_seconds',
-    help: 'Next start that the service announces for the schedule, absent during a pause. For a configured schedule: first expected start after the part of the log that has been read.',
+    help: 'Next start that the service announces for the schedule, absent during a pause. For a configured schedule: the first expected start after the time up to which the agent has read the event log.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ next }) => toSeconds(next)),
   }),

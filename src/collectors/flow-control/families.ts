@@ -110,7 +110,7 @@ export const flowControlFamilies = {
   }),
   pinned: gauge({
     name: 'delivery_flow_control_pinned',
-    help: 'Limits of the flow-control key that are pinned in the service: always 1. Limits that are not pinned have no series.',
+    help: '1 for each limit of the flow-control key that is pinned in the service. A limit that is not pinned has no series.',
     labels: ['flow_control_key', 'limit'],
     values: { limit: PINNABLE },
     pick: ({ shown }) =>

@@ -224,7 +224,7 @@ const families = {
   }),
   unexpected: counter({
     name: 'delivery_schedule_unexpected_starts_total',
-    help: 'Unexpected starts of the schedule: during a pause, too early, or a second start within 30 s. Second starts come from the event log, except around a restart of the agent. Other starts come from the list, which shows at most one start between two reads.',
+    help: 'Unexpected starts of the schedule: during a pause, too early, or a second start within 30 s. The agent detects second starts in the event log, but not around its own restart. It detects the others in the list of schedules, which shows at most one start between two reads.',
     labels: ['schedule'],
     pick: ({ listed }) => each(listed, ({ history }) => history.unexpected),
   }),
