@@ -175,7 +175,7 @@ export const autoCancelOptions = z.strictObject({
           percent: percent
             .default(30)
             .describe(
-              'The breaker opens if more than this percentage of the callbacks that match a rule are candidates.',
+              'The breaker opens if more than this percentage of the callbacks that match the `match` of a rule seem stuck (are candidates).',
             ),
           minPopulation: count
             .default(10)

@@ -26,7 +26,9 @@ export const stuckWhen = z
       .min(1)
       .max(100)
       .default(STUCK_DEFAULTS.pastRetryWindow)
-      .describe('Minimum time in progress, as a multiple of the time that all retries and attempts may take.'),
+      .describe(
+        'Minimum time in progress, as a multiple of the longest time that all attempts and the delays between them may take.',
+      ),
     assumeMaxRetries: intOption({ min: 0, max: 100, otherwise: STUCK_DEFAULTS.assumeMaxRetries }).describe(
       'Assumed number of retries. If the service reports a higher number, that number applies.',
     ),

@@ -24,7 +24,7 @@ export const ownFamilies = {
   ),
   dataComplete: gauge(
     'delivery_collector_data_complete',
-    'Whether the last round read all pages, all rows and the numbers of all filters (1) or not (0). If a page is missing, the previous data stays exposed.',
+    'Whether the last round read all pages, all rows and the size of every filter (1) or not (0). If a page is missing, the previous data stays exposed.',
     ['collector', 'round'],
   ),
   dataStale: gauge(

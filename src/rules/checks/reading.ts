@@ -211,7 +211,7 @@ export const READING: readonly AccountCheck[] = [
   }),
   defineCheck('budget_low', 'DeliveryReadingThrottled', {
     for: 15 * MINUTE,
-    when: `too few requests of \`budget.requestsPerDay\` remain. The agent multiplies this budget by the share of the UTC day that remains. The remaining requests, without the ${percent(KEPT_FOR_ACTIONS)} reserved for auto-cancel, are fewer than ${percent(REQUESTS_LAST)} of the product`,
+    when: `too few requests of \`budget.requestsPerDay\` remain for the rest of the UTC day. After the ${percent(KEPT_FOR_ACTIONS)} reserved for auto-cancel are subtracted, fewer than ${percent(REQUESTS_LAST)} of the pro-rata budget remain. The pro-rata budget is \`budget.requestsPerDay\` times the share of the UTC day that is left`,
     check({ budgetRemaining: left, settings, now }) {
       const { requestsPerDay: all } = settings.budget;
       if (left === undefined) return UNKNOWN;
