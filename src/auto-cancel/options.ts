@@ -43,7 +43,7 @@ const actingRule = z.strictObject({
     .nullable()
     .default(null)
     .describe(
-      'Time after which the rule behaves as in mode `plan`. A date includes the whole day (UTC). Required for `enforce`.',
+      'Date or timestamp after which the rule behaves as in mode `plan`. A date includes the whole day (UTC). Required for `enforce`.',
     ),
   accounts: AccountNames.describe('Accounts to which the rule applies. Default: all accounts.'),
   grace: DurationOrZero.prefault('30m').describe(
@@ -89,7 +89,9 @@ const actingRule = z.strictObject({
 const detectionShape = z.strictObject({
   match: conditions
     .refine(match => Object.values(match).some(way => way !== undefined), { error: NO_MATCH })
-    .describe('Entries to which the rule applies: those that have the field of every key, with a matching value.'),
+    .describe(
+      'Entries to which the rule applies. Each key names a field. The entry must have all these fields, each with a matching value.',
+    ),
   except: conditions
     .prefault({})
     .describe(

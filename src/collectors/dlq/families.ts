@@ -141,7 +141,7 @@ const perState = (counts: Readonly<Record<string, number>> = {}): Sample<'state'
 const breakdownOf = (dimension: Dimension, label: string, what: string): FactFamily<DlqFacts> =>
   gauge({
     name: `delivery_dlq_messages_by_${label}`,
-    help: `Messages in the dead-letter queue by ${what}.`,
+    help: `Messages in the dead-letter queue, grouped by ${what}.`,
     labels: [label],
     pick: ({ breakdowns }) =>
       [...(breakdowns.get(dimension) ?? [])].map(([value, count]) => ({ labels: { [label]: value }, value: count })),

@@ -214,7 +214,7 @@ export const scheduleFamilies = {
   }),
   scheduleLate: counter({
     name: 'delivery_schedule_late_total',
-    help: 'Late starts of the configured schedule: no message was delivered within endsWithin after the first one was created.',
+    help: 'Late starts of the configured schedule. A start is late if none of its messages is delivered within the time endsWithin, counted from the creation of its first message.',
     labels: ['schedule'],
     pick: facts => perSchedule(facts, ({ late }) => late),
   }),
