@@ -95,7 +95,7 @@ const detectionShape = z.strictObject({
   except: conditions
     .prefault({})
     .describe(
-      'As `match`, but for entries to exclude. One matching key, or one key whose field is missing, excludes the entry.',
+      'As `match`, but for entries to exclude. An entry is excluded if any key matches, or if the entry lacks the field that a key names.',
     ),
   evidence: z
     .enum(['reported', 'blind'], { error: 'must be reported or blind' })

@@ -54,7 +54,7 @@ export const ownFamilies = {
   ),
   rowsRejected: counter(
     'delivery_rows_rejected_total',
-    'Unreadable rows, and rows with unreadable values. These rows and values are missing. Lists without any readable row count in delivery_lists_missing_total.',
+    'Rows that were unreadable or had unreadable values. The other metrics lack these rows and values. A list in which no row is readable is counted in delivery_lists_missing_total instead.',
     ['collector'],
   ),
   listsMissing: counter(

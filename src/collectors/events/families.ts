@@ -113,7 +113,7 @@ export const eventFamilies = {
   }),
   lag: gauge({
     name: 'delivery_event_log_lag_seconds',
-    help: 'Delay of the event log: time from an event to the last read that did not list this event yet. The value is the maximum over the last 10 to 20 minutes with new events.',
+    help: 'Delay of the event log: how long after an event a read still did not list it. The value is the maximum over the last 10 to 20 minutes. Periods without new events are skipped.',
     pick: ({ gauges }) => toSeconds(gauges?.lag),
   }),
   since: gauge({

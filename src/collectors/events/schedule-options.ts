@@ -35,7 +35,7 @@ const schedule = z.strictObject({
     'Maximum time from the expected start to the first message. If no message is created by then, the start counts as missed. Messages may be two seconds early.',
   ),
   endsWithin: Duration.prefault('1h').describe(
-    'Maximum time from the creation of the first message to a delivery. If no message is delivered by then, the start counts as late.',
+    'Maximum time from the creation of a start’s first message to the delivery of a message of this start. If none is delivered by then, the start counts as late.',
   ),
 });
 

@@ -141,7 +141,7 @@ const options = z.strictObject({
     'Interval between reads of the list of schedules. Each read takes one request.',
   ),
   maxSeries: intOption({ min: 1, max: 10_000, otherwise: 200 }).describe(
-    'Maximum number of schedules with separate series and checks. Known schedules come first, then the others in the order of the list.',
+    'Maximum number of schedules with separate series and checks. Schedules that already have series keep them. The others follow in the order in which the service lists them.',
   ),
 });
 
