@@ -4,10 +4,9 @@ import { alerts } from '../mixin/rules.ts';
 import { sloRules } from '../mixin/slo.ts';
 import { filled } from '../src/cli/shipped.ts';
 import { formatDuration } from '../src/kit/duration.ts';
-import { DLQ_AT_ONCE } from '../src/metrics/thresholds.ts';
 import { AGENT_CHECKS } from '../src/rules/checks/agent.ts';
 import { ACCOUNT_CHECKS } from '../src/rules/checks/run.ts';
-import { growthText, longText, percent } from '../src/rules/checks/words.ts';
+import { longText } from '../src/rules/checks/words.ts';
 import { withPart } from './generated-part.ts';
 
 const CHECKS = [...ACCOUNT_CHECKS, ...AGENT_CHECKS];
@@ -61,7 +60,7 @@ export function alertCatalogue(): string {
       : `- \`${alert}\` (${labels?.severity}, 0s): ${withoutTemplates(annotations?.summary ?? '')}`,
   );
   return [
-    `The parentheses contain severity, \`for\` and \`keepFiringFor\`. *off*: the agent sends this kind only if \`alerts.builtin.enable\` lists it. A message becomes overdue \`objectives.onTimeWithin\` after it was due. *By ${growthText(DLQ_AT_ONCE)}*: the threshold is ${percent(DLQ_AT_ONCE.share)} of the earlier number, but at least ${DLQ_AT_ONCE.fewest} and at most ${DLQ_AT_ONCE.many} messages. While a condition is unknown, its alert does not change.`,
+    `The parentheses contain severity, \`for\` and \`keepFiringFor\`. *off*: the agent sends this kind only if \`alerts.builtin.enable\` lists it. A message is overdue once the time \`objectives.onTimeWithin\` has passed since it was due. While a condition is unknown, its alert does not change.`,
     '### Only in Prometheus',
     ...onlyRules,
     '#### Objectives (`slo.yaml`)',

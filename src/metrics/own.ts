@@ -46,7 +46,7 @@ export const ownFamilies = {
   ),
   clockSkew: gauge(
     'delivery_service_clock_skew_seconds',
-    'Service’s clock minus the agent’s clock, estimated from the Date headers of responses. 0 if the clocks may be equal. Absent before the first readable Date header.',
+    'Service’s clock minus the agent’s clock, estimated from the Date headers of responses. 0 if the difference is within the error of the estimate. Absent before the first readable Date header.',
   ),
   counting: gauge(
     'delivery_event_log_counting',

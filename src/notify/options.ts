@@ -128,7 +128,9 @@ export const silenceOptions = z
   .strictObject({
     match: labelMatch
       .refine(match => Object.keys(match).length > 0, { error: 'must have at least one label' })
-      .describe('Labels of the silenced alerts. An alert matches if it has every label with one of the listed values.'),
+      .describe(
+        'Labels of the silenced alerts. An alert matches if, for every label named here, its value is one of the listed values.',
+      ),
     from: timeWithZone.nullable().default(null).describe('Start, inclusive. Default: immediately.'),
     until: timeWithZone.nullable().default(null).describe('End, exclusive. Required if there are no `windows`.'),
     windows: z
@@ -169,7 +171,7 @@ export const notifierOptions = z
     match: labelMatch
       .default({})
       .describe(
-        'Labels of the alerts to send. An alert matches if it has every label with one of the listed values. Default: all alerts.',
+        'Labels of the alerts to send. An alert matches if, for every label named here, its value is one of the listed values. Default: all alerts.',
       ),
     alertmanager: alertmanagerOptions
       .optional()

@@ -76,7 +76,7 @@ export const SCHEDULES: readonly AccountCheck[] = [
     }),
   }),
   ofList('schedule_unexpected', ALERT, {
-    when: 'in the last hour, a schedule had an unexpected start: a second start for the same expected time, a start before the next expected time, or a start during a pause',
+    when: 'in the last hour, a schedule had an unexpected start: it started twice for the same expected time, earlier than expected, or during a pause',
     check: eachListed(({ serviceNow }, { name, history: { unexpectedAt } }) => {
       if (unexpectedAt === undefined || serviceNow - unexpectedAt > HOUR) return false;
       return { text: `Schedule ${name} started at ${clockTime(unexpectedAt, serviceNow)}, although no start was due.` };
