@@ -42,6 +42,7 @@ it('a running agent switches to the new token, even if the response to the reset
   expect(await sum('delivery_token_rejected')).toBe(0);
   agent.kill('SIGTERM');
   expect(await agent.ended).toBe(0);
+  expect((await rotation.run(['--check'])).stdout).toMatch(/age .*, when it was reset\n/);
 });
 
 it('limits, plan and retention from the account record reach a running agent and stay in its store', async () => {
