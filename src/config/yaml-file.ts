@@ -98,6 +98,9 @@ function openQuote(document: Document, end: number): number {
   return start;
 }
 
+/** Matches invisible characters except ASCII spaces, line breaks, and the joiners that emojis and scripts need. */
+const INVISIBLE = /(?![ \t\r\n\u{200c}\u{200d}])[\s\p{Cf}\0\u{85}]/u;
+
 export function readYaml(text: string, file: string) {
   const lines = new LineCounter();
   // Pretty errors would quote the line, which may contain a secret.
@@ -126,6 +129,12 @@ export function readYaml(text: string, file: string) {
     if (!HARMLESS.includes(code)) brokenAt = Math.min(brokenAt, start);
   }
   visit(document, {
+    Scalar(_key, { type, range }) {
+      const hidden = type === 'PLAIN' && range ? INVISIBLE.exec(text.slice(range[0], range[1])) : null;
+      if (!hidden || !range) return;
+      const name = `U+${hidden[0].codePointAt(0)?.toString(16).toUpperCase().padStart(4, '0')}`;
+      addError(range[0] + hidden.index, `${name} is not a space in YAML; replace it, or put the text in quotes`);
+    },
     Alias(_key, alias) {
       const offset = alias.range?.[0] ?? 0;
       addError(offset, 'aliases are not allowed; put text that begins with * in quotes');

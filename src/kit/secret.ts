@@ -96,7 +96,7 @@ export const headerSettings = z
   .default({});
 
 export const headerText = (value: HeaderSetting, env: Env): string =>
-  value instanceof Secret ? value.reveal() : (env[value.env] ?? '');
+  value instanceof Secret ? value.reveal() : (env[value.env]?.trim() ?? '');
 
 /** Returns why a header cannot be sent, or undefined. */
 export const headerError = (setting: HeaderSetting, env: Env): string | undefined =>

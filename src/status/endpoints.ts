@@ -150,7 +150,8 @@ export const API_ENDPOINTS: readonly ApiEndpoint[] = [
   }),
   define({
     path: '/api/v1/messages/{id}',
-    description: 'The timeline of a message, read from the service: events, dead letter and failure callback.',
+    description:
+      'The timeline of a message, read from the service: events, and the dead letter with the state of its failure callback.',
     exposes: MESSAGES,
     query: MessageLookupQuery,
     response: 'Message',

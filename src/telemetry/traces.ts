@@ -32,6 +32,8 @@ export const tracesMessages = (options: TracingOptions, env: Env) => isTraced(op
 export class Traces {
   readonly #deps: TracesDeps;
   #current: PreparedTraces | undefined;
+  /** Ends when all replaced traces are closed. */
+  #replaced: Promise<unknown> = Promise.resolve();
 
   constructor(deps: TracesDeps) {
     this.#deps = deps;
@@ -73,7 +75,7 @@ export class Traces {
   /** Switches to prepared traces, and closes the earlier ones in the background. */
   use(prepared: PreparedTraces): void {
     if (prepared === this.#current) return;
-    void this.#current?.close();
+    this.#replaced = Promise.all([this.#replaced, this.#current?.close()]);
     this.#current = prepared;
     prepared.activate();
   }
@@ -82,8 +84,8 @@ export class Traces {
     if (prepared !== this.#current) await prepared.close();
   }
 
-  /** Sends pending spans. */
+  /** Sends pending spans, those of replaced traces included. */
   async close(): Promise<void> {
-    await this.#current?.close();
+    await Promise.all([this.#replaced, this.#current?.close()]);
   }
 }

@@ -86,6 +86,29 @@ describe('encodings', () => {
   });
 });
 
+describe('invisible characters', () => {
+  it.each([
+    ['log:\n\u{a0}\u{a0}level: info\n', '4:1', 'U+00A0'],
+    ['log:\n  level:\u{a0}info\n', '4:9', 'U+00A0'],
+    ['log: { level: info\u{a0}}\n', '3:19', 'U+00A0'],
+    ['log:\n\u{3000}level: info\n', '4:1', 'U+3000'],
+    ['log: { level: in\0fo }\n', '3:17', 'U+0000'],
+    ['log:\n  level: info\u{200b}\n', '4:14', 'U+200B'],
+    ['\u{feff}log: { level: info }\n', '3:1', 'U+FEFF'],
+    ['log:\n  level: in\u{ad}fo # x\n', '4:12', 'U+00AD'],
+    ['log:\n  level: info\u{2028}\n', '4:14', 'U+2028'],
+  ])('%j after the accounts is refused at its place', (text, place, name) => {
+    expect(faultsOf(ACCOUNT + text).split('\n')).toContain(
+      `config.yaml:${place}: ${name} is not a space in YAML; replace it, or put the text in quotes`,
+    );
+  });
+
+  it('invisible characters are accepted in quotes, blocks and comments, and joiners everywhere', () => {
+    const labels = 'labels: { a: "x\u{a0}y", b: 👩‍👩‍👧, c: می‌خواهم }, ';
+    expect(faultsOf(`# \u{a0}\n${ACCOUNT.replace('token', `${labels}token`)}`)).toBe('');
+  });
+});
+
 describe('certificates', () => {
   const pem = (name: string) => readFileSync(join('test/support/certificates', name), 'utf8');
   const NO_PEM = 'must have certificates in PEM, which begin with -----BEGIN CERTIFICATE-----';
