@@ -127,6 +127,10 @@ async function openCollector<Facts, Memory, Walk>(
 const isEvents = (each: OpenCollector): each is OpenCollector<EventsFacts> => each.state.collector === 'events';
 const isDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.state.collector === 'dlq';
 
+/** Returns the time after which a filter's data is withdrawn (ms), as for a round. */
+const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: StalenessOptions) =>
+  Math.max(2 * every, Math.min(withdrawAfter * every, withdrawAtMost));
+
 export async function openCollectors(account: CollectedAccount, deps: Deps) {
   const { name, baseUrl, collect, retention, objectives, paths } = account;
   const { config, clock, serviceClock, callbacks, messageSpans } = deps;
@@ -134,6 +138,7 @@ export async function openCollectors(account: CollectedAccount, deps: Deps) {
   const services = {
     schedules: schedulesOf(config.schedules, name),
     retention: retention.dlq ?? undefined,
+    withdrawFiltersAfter: withdrawnAfter(callbacks.walkEvery ?? collect.dlq.rescanEvery, config.staleness),
     callbacks,
     clockOffset: () => clock.now() - clock.monotonic(),
     traces: messageSpans && { account: name, baseUrl, send: messageSpans },

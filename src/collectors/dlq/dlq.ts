@@ -34,6 +34,7 @@ import {
   startSince,
   type Walk,
 } from './rounds.ts';
+import { withdrawFilters } from './selection.ts';
 
 /** A separate read of failed workflow runs. Some services list runs or callback states only there. */
 interface WorkflowReading {
@@ -151,6 +152,8 @@ const options = z.strictObject({
 export interface DlqServices {
   /** Configured retention of the queue (ms), if any. */
   readonly retention?: number | undefined;
+  /** Time after which the sizes of an unreadable filter are withdrawn (ms). */
+  readonly withdrawFiltersAfter?: number | undefined;
   readonly routes?: Routes | undefined;
   readonly isLogged?: boolean | undefined;
   /** By default, callbacks reported as in progress are tracked, however long two walks are apart. */
@@ -204,6 +207,7 @@ export function createDlq(
     retention,
     callbacks = { unreported: [], maxGap: Number.MAX_VALUE },
     clockOffset,
+    withdrawFiltersAfter = 30 * 60_000,
     routes = NO_ROUTES,
     isLogged = false,
     serviceClock = AGENT_TIME,
@@ -240,6 +244,7 @@ export function createDlq(
           const isShown = !next && memory.all.shown !== undefined;
           if (isShown) {
             memory.all.hosts?.evict(serviceNow);
+            withdrawFilters(memory.filters, context.now, withdrawFiltersAfter);
             const { shown, ambiguity } = memory.all;
             // An unreadable row may belong to any group, so new groups cannot be determined.
             if (shown?.kinds && !ambiguity) memory.kinds.update(shown.kinds);

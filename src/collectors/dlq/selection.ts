@@ -58,18 +58,16 @@ export interface Selection {
 
 export const isFilter = ({ match }: Selection) => Object.keys(match).length > 0;
 
-/**
- * Ends the complete read `id` of a filter with an error, and withdraws its sizes if its previous read failed, too. `now`: start of
- * the round.
- */
+/** Ends the complete read `id` of a filter with an error. `now`: start of the round. */
 export function failFilter(filter: Selection, id: WalkId, error: unknown, now: number): void {
   dropWalk(filter, id);
   const { message, reason } = error as Error & { readonly reason: string };
-  const isContradiction = error instanceof FilterContradiction;
-  filter.isTouched ||= isContradiction && !filter.isContradicted;
-  filter.isContradicted ||= isContradiction;
+  if (error instanceof FilterContradiction) {
+    filter.isTouched ||= !filter.isContradicted;
+    filter.isContradicted = true;
+    filter.shown = undefined;
+  }
   const { name, failure, isContradicted } = filter;
-  if (isContradiction || (failure && failure.since < now)) filter.shown = undefined;
   filter.failure = { name, reason, message, isContradicted, since: Math.min(failure?.since ?? now, now) };
 }
 
@@ -77,6 +75,11 @@ export function clearFailure(selection: Selection): void {
   selection.isTouched ||= selection.isContradicted;
   selection.isContradicted = false;
   selection.failure = undefined;
+}
+
+/** Withdraws the sizes of filters that have failed for at least `limit` (ms). */
+export function withdrawFilters(filters: readonly Selection[], now: number, limit: number): void {
+  for (const filter of filters) if (filter.failure && now - filter.failure.since >= limit) filter.shown = undefined;
 }
 
 /** Unreadable rows of a complete read, and known entries missing from it. Each unreadable row may be any of these entries. */
