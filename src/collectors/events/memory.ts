@@ -212,6 +212,12 @@ export function close({ open, touchedOpen }: Memory, message: bigint, known: Ope
   else touchedOpen.delete(message);
 }
 
+export function noteGap({ log, traces, touched }: Memory): void {
+  log.gaps += 1;
+  traces?.markGap();
+  touched.add('log');
+}
+
 /** Notes that a part of the log may lack events. */
 export function markUnread({ checkpoint, schedules }: Memory, span: TimeSpan): void {
   schedules.markUnread(span);

@@ -17,6 +17,7 @@ import {
   type Memory,
   markUnread,
   noPeak,
+  noteGap,
   notePeak,
   peakOf,
   type RecentEvents,
@@ -277,8 +278,7 @@ function detectHole(memory: Memory, checkpoint: Checkpoint, walk: TailWalk, rang
   markUnread(memory, { from: checkpoint.watermark, to: oldest - 1 });
   // The unreadable rows may be the missing events.
   if (!isProof || range.rejected > 0) return;
-  memory.log.gaps += 1;
-  memory.touched.add('log');
+  noteGap(memory);
 }
 
 function countFresh(

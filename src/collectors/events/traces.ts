@@ -155,6 +155,14 @@ export class TraceCollector {
     if (trace.publisher) this.#dropped += 1;
   }
 
+  /** Marks all open messages as partial, because the log has lost events. */
+  markGap(): void {
+    for (const [message, trace] of this.#open) {
+      trace.isPartial = true;
+      this.#touched.add(message);
+    }
+  }
+
   /** Returns changed rows; null for rows to delete. */
   drainRows(): ReadonlyMap<string, string | null> {
     const rowOf = (trace: OpenTrace | undefined) => (trace ? JSON.stringify(trace) : null);

@@ -5,7 +5,7 @@ import { EVENT_SEQUENCE, EVENT_STATES } from '../../../src/model/message.ts';
 import type { MessageSpan } from '../../../src/model/message-span.ts';
 import { PUBLISHER } from '../../support/message-span.ts';
 import { runs } from '../../support/runs.ts';
-import { createAgent, createLog, MINUTE, SECOND } from './fake-log.ts';
+import { createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-log.ts';
 
 const RETRIED = ['created', 'active', 'error', 'retry', 'active', 'error', 'retry', 'active', 'delivered'];
 const OPTIONS = { overlap: '5s', lateSweep: '10m' };
@@ -206,6 +206,17 @@ describe('incomplete logs', () => {
       await agent.round('sweep');
     }
     expect(lines()).toEqual(['m attempt 10-20 delivered 1', 'm delivery 0-20 delivered 1']);
+  });
+
+  it('spans are marked as partial if the log lost events before the message ended', async () => {
+    const { agent, add, clock, service, lines, start } = await createTracing();
+    add('m', ['created']);
+    await agent.run(2);
+    service.keeps = MINUTE;
+    clock.now += HOUR;
+    add('m', ['failed'], clock.now - 10 * SECOND);
+    await agent.run(2);
+    expect(lines()).toEqual([`m delivery 0-${clock.now - 40 * SECOND - start} failed 0 partial`]);
   });
 
   it('a message that is delivered again after its end has a second delivery span with another id', async () => {
