@@ -90,8 +90,8 @@ describe('watched keys', () => {
     expect(fold(watch)).toEqual({ a: 6 });
   });
 
-  it('shows a missing watched key as idle once the list lacks it, too', async () => {
-    const { state, service, observe, fold, round } = await setUp({ watch: ['a', 'unheard of'] });
+  it('shows a missing watched key as idle if the list of the same round lacks it, too', async () => {
+    const { state, service, round } = await setUp({ watch: ['a', 'unheard of'] });
     state.list = { a: 5, b: 1 };
     state.single = { a: 5 };
     await round('list');
@@ -99,30 +99,49 @@ describe('watched keys', () => {
     state.single = {};
     state.list = { b: 2 };
     service.requests.length = 0;
-    const watch = await observe('watch');
-    expect(watch.isPartial).toBe(true);
-    expect(fold(watch)).toEqual({ b: 1, a: 5 });
-    expect(service.requests).toEqual(['GET /v2/flowControl/a', 'GET /v2/flowControl/unheard%20of']);
+    expect(await round('watch')).toEqual({ b: 1, a: 0 });
+    expect(service.requests).toEqual([
+      'GET /v2/flowControl/a',
+      'GET /v2/flowControl/unheard%20of',
+      'GET /v2/flowControl',
+    ]);
     expect(await round('list')).toEqual({ b: 2, a: 0 });
-    expect((await observe('watch')).isPartial).toBe(false);
   });
 
-  it('is partial and keeps the values while a listed key responds with status 404', async () => {
-    const { state, observe, fold, round } = await setUp({ watch: ['a'] });
+  it('reads no list for keys that are missing from a recent one', async () => {
+    const { state, service, round } = await setUp({ watch: ['a', 'unheard of'], every: '15s' });
     state.list = { a: 5 };
-    state.single = { a: 6 };
     await round('list');
+    state.list = {};
     await round('watch');
-    state.single = {};
-    for (let time = 0; time < 2; time += 1) {
-      const watch = await observe('watch');
-      expect(watch.isPartial).toBe(true);
-      expect(fold(watch).a).toBe(time === 0 ? 6 : 5);
-      expect(await round('list')).toEqual({ a: 5 });
-    }
+    service.requests.length = 0;
+    const single = ['GET /v2/flowControl/a', 'GET /v2/flowControl/unheard%20of'];
+    for (state.now of [5000, 10_000, 30_000]) expect(await round('watch')).toEqual({ a: 0 });
+    expect(service.requests).toEqual([...single, ...single, ...single]);
+    service.requests.length = 0;
+    state.now = 31_000;
+    await round('watch');
+    expect(service.requests).toEqual([...single, 'GET /v2/flowControl']);
+    await round('list');
+    state.now = 0;
+    service.requests.length = 0;
+    await round('watch');
+    expect(service.requests, 'after the clock was set back').toEqual([...single, 'GET /v2/flowControl']);
   });
 
-  it.each([400, 405, 410, 422, 403, 503])(
+  it('checks the list again if a key disappears after it was found', async () => {
+    const { state, service, round } = await setUp({ watch: ['a'] });
+    await round('list');
+    state.single = { a: 5 };
+    expect(await round('watch')).toEqual({ a: 5 });
+    state.single = {};
+    state.list = { a: 5 };
+    service.requests.length = 0;
+    await expect(round('watch')).rejects.toMatchObject({ status: 404 });
+    expect(service.requests).toEqual(['GET /v2/flowControl/a', 'GET /v2/flowControl']);
+  });
+
+  it.each([404, 400, 405, 410, 422, 403, 503])(
     'fails and keeps the values if a listed key responds with status %d',
     async status => {
       const { state, round } = await setUp({ watch: ['a'] });
@@ -138,9 +157,11 @@ describe('watched keys', () => {
   );
 
   it.each([
+    [404, { error: 'user (0000) not found in this region (eu-central-1)' }],
+    [404, '<html>'],
     [502, {}],
     [200, { message: 'maintenance' }],
-  ])('fails and keeps the values if no key can be read: status %d with %j', async (status, body) => {
+  ])('fails and keeps the values if the list cannot be read either: status %d with %j', async (status, body) => {
     const { state, observe, round } = await setUp({ watch: ['a', 'unheard of'] });
     state.list = { a: 114 };
     expect(await round('list')).toEqual({ a: 114 });
@@ -149,6 +170,30 @@ describe('watched keys', () => {
     state.failure = undefined;
     state.single = { a: 114, 'unheard of': 1 };
     expect(await round('watch')).toEqual({ a: 114, 'unheard of': 1 });
+  });
+
+  it('is partial and keeps the values if unreadable rows of the list may be those of missing keys', async () => {
+    const { state, observe, fold, round } = await setUp({ watch: ['a'] });
+    state.list = { a: 5 };
+    await round('list');
+    state.list = { b: 1 };
+    state.bad = 1;
+    const watch = await observe('watch');
+    expect(watch.isPartial).toBe(true);
+    expect(fold(watch)).toEqual({ a: 5 });
+  });
+
+  it('does not show a key as idle if a list that was read concurrently contains it', async () => {
+    const { state, observe, fold, round } = await setUp({ watch: ['a'] });
+    state.single = { a: 1 };
+    await round('watch');
+    state.single = {};
+    await round('list');
+    const watch = await observe('watch');
+    state.now = 1000;
+    state.list = { a: 3 };
+    expect(await round('list')).toEqual({ a: 3 });
+    expect(fold(watch)).toEqual({ a: 3 });
   });
 
   it('is partial if a value of a watched key is unreadable, which is then absent', async () => {

@@ -108,8 +108,8 @@ export function restoreMemory(
     } else if (kind === 'schedule') scheduleRows.set(name, value);
     else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
     else if (kind === 'traced' && traces) openTraces.set(parseId(name), JSON.parse(value) as OpenTrace);
-    // Rows of a disabled setting.
-    else if (kind === 'traced') touched.add(key);
+    // Rows of a disabled setting, or of an earlier version.
+    else if (kind === 'traced' || kind === 'starts') touched.add(key);
   }
   const events = chunks.flatMap(([, events]) => events);
   const endsFrom = checkpoint ? endsKeptFrom(checkpoint, overlap) : Number.NEGATIVE_INFINITY;

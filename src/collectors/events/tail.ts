@@ -294,7 +294,12 @@ function countFresh(
   for (const event of counted) countByDestination(memory, event);
   addToMinutes(memory, counted);
   // The previous read did not list these events yet.
-  for (const { time } of counted) notePeak(checkpoint.lags, checkpoint.readTo - time, walk.until);
+  // An event in the skipped part was last looked for at most `READ_BACK` after it.
+  const skippedTo = walk.readBack.skip?.to ?? Number.NEGATIVE_INFINITY;
+  for (const { time } of counted) {
+    const lag = checkpoint.readTo - time;
+    notePeak(checkpoint.lags, time > skippedTo ? lag : Math.min(lag, READ_BACK), walk.until);
+  }
   checkpoint.foundAt = walk.until;
   const late: KeptEvent[] = [];
   for (const event of fresh) {

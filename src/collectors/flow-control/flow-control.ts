@@ -64,10 +64,10 @@ const options = z.strictObject({
     .max(100)
     .default([])
     .describe(
-      'Keys that are also read individually, and always shown. If the service does not list a watched key, the key counts as idle.',
+      'Keys that are also read one by one, and always shown. A key that the service does not find and does not list is idle.',
     ),
   watchEvery: Duration.prefault('5s').describe(
-    'Interval between reads of the keys in `watch`. A read takes one request per key.',
+    'Interval between reads of the keys in `watch`. A read takes one request per key, and one more if the service does not find a key.',
   ),
 });
 
@@ -78,15 +78,23 @@ export interface FlowControlServices {
   readonly now?: (() => number) | undefined;
 }
 
+type TrackedKeys = ReadonlyMap<string, TrackedKey>;
+
 interface Memory {
   readonly counts: Omit<KeyFacts, 'shown'>;
-  readonly keys: ReadonlyMap<string, TrackedKey>;
+  /** Shown keys with their last read. */
+  readonly keys: TrackedKeys;
   /** Watched keys that the service has ever listed or returned. */
   readonly known: ReadonlySet<string>;
-  /** Watched keys that the last list lacks; empty if it was incomplete. */
-  readonly unlisted: ReadonlySet<string>;
+  readonly unlisted: Unlisted;
   readonly limits: TrackedLimits;
   readonly parallelism: FlowControlFacts['parallelism'];
+}
+
+/** Watched keys that are missing from the last complete list, as of `at` (ms since the Unix epoch). */
+interface Unlisted {
+  readonly at: number;
+  readonly keys: ReadonlySet<string>;
 }
 
 export const flowControl = defineKind({
@@ -139,7 +147,7 @@ export function createFlowControl(
       counts: last ?? { keys: undefined, beyondCap: 0, beyondCapWaiting: 0 },
       keys: new Map(last?.shown.map(shown => [shown.key, shown])),
       known: new Set(),
-      unlisted: new Set(),
+      unlisted: { at: 0, keys: new Set() },
       limits: restoreLimits(rows),
       parallelism: undefined,
     }),
@@ -147,13 +155,12 @@ export function createFlowControl(
     async observe({ api, memory, round, now, signal }) {
       const time = () => clock?.() ?? now;
       if (round === 'watch') {
-        const { found, missing } = await readWatched(api, options.watch, signal);
-        const at = time();
-        // Of a listed key, a 404 may be due to a wrong path.
-        const isMissed = missing.some(key => !memory.unlisted.has(key));
+        const { isPartial, ...read } = await readWatched(api, options, memory, time, signal);
+        const isWaiting = read.found.some(({ entry: { waitlistSize = 0 } }) => waitlistSize > 0);
+        const account = isWaiting ? { parallelism: await readParallelism(api, time(), signal) } : {};
         return {
-          fold: latest => foldFound(latest, found, options, at),
-          isPartial: isMissed || found.some(({ isIncomplete }) => isIncomplete),
+          fold: latest => foldIndividual({ ...latest, ...account }, read, options, memory.keys),
+          isPartial,
           more: undefined,
         };
       }
@@ -164,7 +171,7 @@ export function createFlowControl(
       const isWaiting = rows.values().some(({ waitlistSize = 0 }) => waitlistSize > 0);
       const parallelism = isWaiting ? await readParallelism(api, at, signal) : undefined;
       return {
-        fold: latest => foldList({ ...latest, parallelism }, { rows, rejected, at }, options),
+        fold: latest => foldList({ ...latest, parallelism }, { rows, rejected, at }, options, memory.keys),
         isPartial: rejected > 0 || rows.values().some(({ isIncomplete }) => isIncomplete),
         more: undefined,
       };
@@ -183,47 +190,95 @@ function foldList(
   memory: Memory,
   { rows, rejected, at }: ReadList,
   options: FlowControlOptions,
+  readFrom: TrackedKeys,
 ): Folded<FlowControlFacts, Memory> {
   const { watch } = options;
   const { shown, ...counts } = chooseKeys(rows, rejected, options);
   const known = new Set([...memory.known, ...watch.filter(key => rows.has(key))]);
   // The service may omit idle keys. An unlisted watched key is idle, unless an unreadable row may be its own.
-  const unlisted = new Set(rejected === 0 ? watch.filter(key => !rows.has(key)) : []);
-  const idle = [...known].filter(key => unlisted.has(key)).map(key => ({ key, waitlistSize: 0 }));
+  const unlistedKeys = new Set(rejected === 0 ? watch.filter(key => !rows.has(key)) : []);
+  const idle = [...known].filter(key => unlistedKeys.has(key)).map(key => ({ key, waitlistSize: 0 }));
   const keys = new Map<string, TrackedKey>();
   for (const entry of [...shown, ...idle]) {
     keys.set(entry.key, track(memory.keys.get(entry.key), entry, at, memory.parallelism));
   }
-  const { limits, changes } = followLimits(memory, shown, at);
-  return fold({ ...memory, counts, keys, known, unlisted, limits }, options, changes);
+  const { limits, changes } = followLimits(memory, shown, at, readFrom);
+  return fold({ ...memory, counts, keys, known, unlisted: { at, keys: unlistedKeys }, limits }, options, changes);
 }
 
-/** Reads the watched keys. `missing`: keys that the service does not find. */
-async function readWatched(api: Reader, watch: readonly string[], signal: AbortSignal) {
-  const found: FlowControlEntry[] = [];
-  const missing: string[] = [];
+/** Result of a round of individual reads. */
+interface WatchedKeys {
+  readonly found: readonly { readonly entry: FlowControlEntry; readonly at: number }[];
+  /** Keys that the service does not find, although it lists the account's keys. */
+  readonly missing: readonly string[];
+  readonly unlisted: Unlisted;
+}
+
+/**
+ * Reads the watched keys. A 404 may be due to a wrong path, region or proxy, so a key is missing only if the list of keys lacks
+ * it, too. The list is read if the last one does not show that. Throws the 404 if a key is listed.
+ */
+async function readWatched(
+  api: Reader,
+  { watch, every }: FlowControlOptions,
+  memory: Memory,
+  time: () => number,
+  signal: AbortSignal,
+): Promise<WatchedKeys & { readonly isPartial: boolean }> {
+  const found: { readonly entry: FlowControlEntry; readonly at: number }[] = [];
+  const notFound = new Map<string, UpstreamError>();
   for (const key of watch) {
     try {
-      found.push(await api.flowControlKey(key, signal));
+      found.push({ entry: await api.flowControlKey(key, signal), at: time() });
     } catch (error) {
       if (!(error instanceof UpstreamError && error.reason === 'not_found')) throw error;
-      missing.push(key);
+      notFound.set(key, error);
     }
   }
-  return { found, missing };
+  const isPartial = found.some(({ entry }) => entry.isIncomplete);
+  const missing = [...notFound.keys()];
+  const { unlisted } = memory;
+  const age = time() - unlisted.at;
+  // Lists are read regularly: the last one usually lacks the missing keys, too.
+  const isRecent = age >= 0 && age <= 2 * every;
+  const isExplained = isRecent && missing.every(key => unlisted.keys.has(key));
+  if (missing.length === 0 || isExplained) return { found, missing, unlisted, isPartial };
+  const listed = new Set<string>();
+  const rejected = await api.flowControl(signal, ({ key }) => listed.add(key));
+  for (const [key, error] of notFound) if (listed.has(key)) throw error;
+  // An unreadable row may be that of a missing key.
+  if (rejected > 0) return { found, missing: [], unlisted, isPartial: true };
+  return { found, missing, unlisted: { at: time(), keys: new Set(missing) }, isPartial };
 }
 
-function foldFound(
+/** Folds individual reads of watched keys. A missing key is idle if the service has ever listed or returned it. */
+function foldIndividual(
   memory: Memory,
-  found: readonly FlowControlEntry[],
+  read: WatchedKeys,
   options: FlowControlOptions,
-  at: number,
+  readFrom: TrackedKeys,
 ): Folded<FlowControlFacts, Memory> {
+  const known = new Set(memory.known);
   const keys = new Map(memory.keys);
-  for (const entry of found) keys.set(entry.key, track(keys.get(entry.key), entry, at, memory.parallelism));
-  const known = new Set([...memory.known, ...found.map(({ key }) => key)]);
-  const { limits, changes } = followLimits(memory, found, at);
-  return fold({ ...memory, keys, known, limits }, options, changes);
+  // A list that was read concurrently is newer.
+  const isOutdated = memory.unlisted.at > read.unlisted.at;
+  const { at: listedAt, keys: unlistedKeys } = isOutdated ? memory.unlisted : read.unlisted;
+  const unlisted = new Set(unlistedKeys);
+  const changes: Change[] = [];
+  let { limits } = memory;
+  for (const { entry, at } of read.found) {
+    const compared = followLimits({ ...memory, limits }, [entry], at, readFrom);
+    limits = compared.limits;
+    changes.push(...compared.changes);
+    keys.set(entry.key, track(keys.get(entry.key), entry, at, memory.parallelism));
+    known.add(entry.key);
+    unlisted.delete(entry.key);
+  }
+  for (const key of isOutdated ? [] : read.missing) {
+    if (!known.has(key)) continue;
+    keys.set(key, track(keys.get(key), { key, waitlistSize: 0 }, listedAt));
+  }
+  return fold({ ...memory, keys, known, unlisted: { at: listedAt, keys: unlisted }, limits }, options, changes);
 }
 
 const factsOf = (

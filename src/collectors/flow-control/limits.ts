@@ -46,16 +46,23 @@ function compare(before: KeyLimits | undefined, entry: FlowControlEntry, at: num
   return after;
 }
 
-/** Adds reads of keys that were made at `at`. `keys`: keys from the previous reads. */
+type ReadKeys = ReadonlyMap<string, unknown>;
+
+/**
+ * Adds reads of keys that were made at `at`. `keys`: keys from the previous reads; `readFrom`: those at the start of this read. A
+ * key that has been read since is skipped, because this read may be the older one.
+ */
 export function followLimits(
-  { limits: before, keys }: { readonly limits: TrackedLimits; readonly keys: ReadonlyMap<string, unknown> },
+  { limits: before, keys }: { readonly limits: TrackedLimits; readonly keys: ReadKeys },
   read: readonly FlowControlEntry[],
   at: number,
+  readFrom: ReadKeys,
 ): { readonly limits: TrackedLimits; readonly changes: readonly Change[] } {
   const limits = new Map(before);
   const changes: Change[] = [];
   for (const entry of read) {
     const { key } = entry;
+    if (keys.get(key) !== readFrom.get(key)) continue;
     const known = before.get(key);
     const compared = compare(known, entry, at);
     if (compared === undefined || compared === known) continue;

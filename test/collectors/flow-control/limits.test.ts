@@ -81,6 +81,18 @@ describe('a change of a limit', () => {
     expect(counts()).toEqual(['a parallelism 1']);
     expect(last('a')).toEqual({ from: 40, to: 200, at: 3000 });
   });
+
+  it('is not counted again by a list that was read before a newer individual read', async () => {
+    const { list, read, counts } = setUp({ watch: ['a'] });
+    await list([at(40)]);
+    const older = await read([at(40)]);
+    await list([at(200)], { round: 'watch' });
+    older();
+    expect(counts()).toEqual(['a parallelism 1']);
+    await list([at(200)]);
+    await list([at(200)], { round: 'watch' });
+    expect(counts()).toEqual(['a parallelism 1']);
+  });
 });
 
 it.each([
