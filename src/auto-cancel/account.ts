@@ -51,9 +51,9 @@ async function observePlans(
   signal: AbortSignal,
 ): Promise<void> {
   const { open } = journal.state.plans;
+  for (const action of seen.keys()) if (!open.has(action)) seen.delete(action);
   if (open.size === 0) return;
   const now = clock.now();
-  for (const action of seen.keys()) if (!open.has(action)) seen.delete(action);
   const found = new Map(sightings.map(({ entry, episode }) => [`${entry.dlqId} ${entry.messageId} ${episode}`, entry]));
   const lines: JournalEntry[] = [];
 

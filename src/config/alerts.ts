@@ -1,10 +1,11 @@
+import { accountMayAct } from '../auto-cancel/options.ts';
 import { accountRounds, breakdownFamilies, dataSources, filterFamilies, LABEL_VALUES } from '../collectors/index.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { someOf } from '../kit/text.ts';
 import { HEARTBEAT, type SilenceOptions } from '../notify/options.ts';
 import { BUILTIN_ALERTS, BUILTIN_KINDS, isSent, sentNames } from '../rules/checks/alerts.ts';
-import { alertFamilies } from '../rules/families.ts';
-import { type AlertCondition, type AlertRule, type Selector, selectorOf } from '../rules/options.ts';
+import { alertFamilies, collectorsOf } from '../rules/families.ts';
+import { type AlertCondition, type AlertRule, isAbout, type Selector, selectorOf } from '../rules/options.ts';
 import { noSuchName, type Path, type Reporter } from './errors.ts';
 import type { AccountSettings, Config } from './schema.ts';
 
@@ -168,6 +169,22 @@ const alertNames = ({ rules, builtin }: Config['alerts']): readonly string[] => 
   ...sentNames(builtin).alerts,
 ];
 
+/** Warns about an alert that cannot fire for an account that it should protect from cancels. */
+function checkPausing({ alerts, autoCancel, accounts }: Config, report: Reporter): void {
+  for (const [index, alert] of autoCancel.pauseWhileAlerts.entries()) {
+    const when = alerts.rules.find(({ name }) => name === alert)?.when;
+    if (!when) continue;
+    // The alert may exclude other accounts on purpose.
+    for (const account of accounts.filter(({ name }) => isAbout(when, name) && accountMayAct({ autoCancel }, name))) {
+      const missing = collectorsOf(when).find(collector => roundsOf(collector, [account]).length === 0);
+      if (missing === undefined) continue;
+      const why = `because its collector ${missing} is not enabled`;
+      const message = `${alert} never fires for the account ${account.name}, ${why}: it prevents no cancel there`;
+      report.warn(['autoCancel', 'pauseWhileAlerts', index], message);
+    }
+  }
+}
+
 /** Returns the names that `pauseWhileAlerts` may contain: those of alerts, and kinds of problems. */
 export const pausingNames = (alerts: Config['alerts']): readonly string[] => [
   ...alertNames(alerts),
@@ -264,6 +281,7 @@ export function checkAlerts(config: Config, now: number, report: Reporter): void
   }
   if (!alerts.enabled && autoCancel.pauseWhileAlerts.length > 0)
     report.error(['autoCancel', 'pauseWhileAlerts'], 'needs alerts.enabled: true');
+  else checkPausing(config, report);
   if (alerts.enabled && alerts.notifiers.length === 0 && autoCancel.pauseWhileAlerts.length === 0) {
     const message = 'is true, but alerts.notifiers is empty: alerts are evaluated and shown, but not sent';
     report.warn(['alerts', 'enabled'], message);

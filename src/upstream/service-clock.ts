@@ -56,7 +56,6 @@ export function createServiceClock(clock: Pick<Clock, 'now' | 'monotonic'>) {
   function learn(seen: Bounds): void {
     const least = Math.max(known?.least ?? Number.NEGATIVE_INFINITY, seen.least);
     const most = Math.min(known?.most ?? Number.POSITIVE_INFINITY, seen.most);
-    if (least > most) isContradicted = false;
     known = least > most ? seen : { least, most };
   }
 

@@ -139,6 +139,25 @@ it('accepts names and kinds of built-in alerts in pauseWhileAlerts, if they are 
   expect(paused('[dlq_old]', '{ enable: [dlq_old] }')).toEqual(['dlq_old']);
 });
 
+it('warns about an alert in pauseWhileAlerts that can never fire for an account of an acting rule', () => {
+  const warnings = (rules: string, labels = '') => {
+    const off = ', actionToken: { env: ACTION_TOKEN }, collect: { flowControl: { enabled: false } }';
+    const alerts = `alerts:
+  enabled: true
+  rules: [{ name: Busy, when: { above: { metric: delivery_flow_control_waitlist_size, value: 9${labels} } } }]
+`;
+    const accounts = `${alerts}accounts: [${account('a', off)}, ${account('b', ', actionToken: { env: ACTION_TOKEN }')}]\n`;
+    return load(`  pauseWhileAlerts: [Busy]${rules}`, accounts).warnings.map(formatError);
+  };
+  const acts = (name: string) => acting('enforce').replace('[a]', `[${name}]`);
+  expect(warnings(acts('a'))).toEqual([
+    'x.yaml:6:22: autoCancel.pauseWhileAlerts[0]: Busy never fires for the account a, because its collector flow_control is not enabled: it prevents no cancel there',
+  ]);
+  expect(warnings(acts('b'))).toEqual([]);
+  expect(warnings(acts('a'), ', labels: { account: b }')).toEqual([]);
+  expect(warnings(acting('plan'))).toEqual([]);
+});
+
 it('reads the action token only if auto-cancel may act, and shows it neither in warnings nor in JSON', () => {
   const missing = `accounts: [${account('a', ', actionToken: { env: NOT_SET }')}]\n`;
   expect(load(acting('plan'), missing).warnings).toEqual([]);

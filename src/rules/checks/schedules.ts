@@ -24,8 +24,8 @@ const eachSchedule = (
 
 const missed = (source: CheckedSchedule['source']) =>
   ({
-    // A schedule that misses every other start must not flap.
-    keepFiringFor: KEEP_FIRING_FOR,
+    // An hourly schedule that misses every other start must not flap.
+    keepFiringFor: HOUR,
     when: 'a schedule missed its last expected start',
     check: eachSchedule(source, (input, { name, state, lastStarted }) => {
       if (state !== 'missed') return false;
