@@ -166,7 +166,13 @@ export function createFlowControl(
       }
       // A key listed twice counts once, with its last row.
       const rows = new Map<string, FlowControlEntry>();
-      const rejected = await api.flowControl(signal, entry => void rows.set(entry.key, entry));
+      let collisions = 0;
+      const unreadable = await api.flowControl(signal, entry => {
+        // U+FFFD replaces unreadable characters, so that different keys may have the same name.
+        if (rows.has(entry.key) && entry.key.includes('\ufffd')) collisions += 1;
+        rows.set(entry.key, entry);
+      });
+      const rejected = unreadable + collisions;
       const at = time();
       const isWaiting = rows.values().some(({ waitlistSize = 0 }) => waitlistSize > 0);
       const parallelism = isWaiting ? await readParallelism(api, at, signal) : undefined;
