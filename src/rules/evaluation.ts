@@ -1,6 +1,8 @@
 import { OTHER } from '../collectors/index.ts';
 import type { Clock } from '../kit/clock.ts';
+import { formatDuration } from '../kit/duration.ts';
 import type { Log } from '../kit/log.ts';
+import { percent } from '../kit/text.ts';
 import type { Tracer } from '../kit/tracer.ts';
 import { MAX_ALERTS } from '../metrics/thresholds.ts';
 import type { CheckKind } from '../model/check-kind.ts';
@@ -10,7 +12,15 @@ import { BUILTIN_KINDS, isSent } from './checks/alerts.ts';
 import type { CheckResult } from './checks/run.ts';
 import { type ActiveSeries, type AlertEvidence, type AlertFacts, evaluateCondition } from './evaluate-condition.ts';
 import { createAlertEvidence, type WindowHistory } from './facts.ts';
-import { type AlertRule, type AlertsOptions, expand, selectorsOf } from './options.ts';
+import {
+  type AlertCondition,
+  type AlertRule,
+  type AlertsOptions,
+  expand,
+  type Selector,
+  selectorsOf,
+} from './options.ts';
+import { series } from './promql.ts';
 import { advance } from './state.ts';
 
 /** A rule to evaluate: one of the configuration, or that of a kind of problem. */
@@ -202,11 +212,34 @@ export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'evaluateRule
   readonly history?: WindowHistory | undefined;
 }
 
+/** Formats a value with enough digits to compare it with a limit. */
+const short = (value: number) => String(Number(value.toPrecision(4)));
+
+const selected = ({ metric, labels }: Selector) => series<string>({ name: metric, labels: [] }, labels);
+
+function textOf(condition: AlertCondition, { account = '', round }: Labels, value: number): string {
+  switch (condition.kind) {
+    case 'above':
+    case 'below':
+      return `${condition.metric} of ${account} is ${short(value)}, ${condition.kind} ${condition.value}.`;
+    case 'growth':
+      return `${condition.metric} of ${account} grew by ${short(value)} in ${formatDuration(condition.over)}.`;
+    case 'age':
+      return `${condition.metric} of ${account} is more than ${formatDuration(condition.above)} ago.`;
+    case 'ratio': {
+      const { part, whole, over, above } = condition;
+      const share = `${percent(value)} of ${selected(whole)} in ${formatDuration(over)}`;
+      return `${selected(part)} of ${account} is ${share}, above ${percent(above)}.`;
+    }
+    case 'stale':
+      return `The data of ${condition.collector}${round === undefined ? '' : ` (round ${round})`} of ${account} is stale.`;
+  }
+}
+
 /** Returns a summary of the condition, unless the rule has a summary or description. */
-export function defaultSummary({ annotations, when }: AlertRule, account: string, value: number): Labels {
-  if (annotations.summary !== undefined || annotations.description !== undefined) return {};
-  const metrics = selectorsOf(when).map(({ metric }) => metric);
-  return { summary: `${metrics.join(' / ')} of ${account}: ${Number(value.toPrecision(4))} (condition ${when.kind}).` };
+export function defaultSummary({ annotations, when }: AlertRule, labels: Labels, value: number): Labels {
+  const isExplained = annotations.summary !== undefined || annotations.description !== undefined;
+  return isExplained ? {} : { summary: textOf(when, labels, value) };
 }
 
 function conditionResult(rule: AlertRule, account: string, evidence: AlertEvidence): RuleResult {
@@ -216,7 +249,10 @@ function conditionResult(rule: AlertRule, account: string, evidence: AlertEviden
   const isComplete = !('atLeast' in result);
   const listed = isComplete ? result : result.atLeast;
   return {
-    listed: listed.map(series => ({ ...series, annotations: defaultSummary(rule, account, series.value) })),
+    listed: listed.map(series => ({
+      ...series,
+      annotations: defaultSummary(rule, { ...series.labels, ...rule.labels, account }, series.value),
+    })),
     isOver: labels => isComplete && !selectorsOf(when).some(selector => evidence.isInconclusive(selector, labels)),
   };
 }
