@@ -7,7 +7,7 @@ import { postgresForTests, postgresIsThere } from '../support/postgres.ts';
 const ACCOUNTS = 100;
 const names = Array.from({ length: ACCOUNTS }, (_, index) => `account-${index}`);
 /** Maximum time of a takeover with the default lease (ms, on an idle machine). */
-const WITHIN = { SIGKILL: 18_000, SIGTERM: 2000 } as const;
+const WITHIN = { SIGKILL: 18_000, SIGTERM: 5000 } as const;
 
 const postgres = postgresIsThere() ? postgresForTests() : undefined;
 
