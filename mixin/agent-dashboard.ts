@@ -45,7 +45,7 @@ const freshness: readonly PanelSpec[] = [
     width: 24,
     height: 6,
     description:
-      'How far does the event log lag? An idle account has old events, too. The ten that are oldest at the end.',
+      'How far does the event log lag? An idle account has old events, too. The ten accounts that lag most at the end.',
     unit: 'seconds',
     queries: each(
       ACCOUNT_LEGEND,
@@ -131,7 +131,7 @@ const quality: readonly PanelSpec[] = [
     kind: 'bars',
     title: 'Notifications',
     description:
-      'How many notifications were sent in each interval? failed: retried; dropped: alerts that ended before they could be sent.',
+      'How many notifications were sent in each interval? failed: the agent retries them; dropped: alerts that ended before they could be sent.',
     queries: each(
       '{{outcome}}',
       `sum by (outcome) (increase(${ofAgents(alertingFamilies.notifications)}[$__interval]))`,

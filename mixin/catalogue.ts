@@ -18,7 +18,7 @@ const kindsWhere = (isIncluded: (kind: BuiltinKind) => boolean) =>
 
 const wordOf = (kind: string) => kind.slice(0, kind.indexOf('_') + 1);
 
-/** Returns a pattern of kinds. Kinds are combined if all kinds that are sent and have the same first word are among them. */
+/** Returns a pattern of kinds. Kinds with the same first word become `word_.+` if no other kind with this word is sent. */
 export function patternOf(kinds: readonly string[]): string {
   const isSent = ({ severity, isOff }: BuiltinKind) => severity !== NOT_SENT && isOff !== true;
   const others = new Set(kindsWhere(kind => isSent(kind) && !kinds.includes(kind.kind)).map(wordOf));

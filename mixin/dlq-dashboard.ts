@@ -58,7 +58,7 @@ const queue: readonly PanelSpec[] = [
   {
     title: 'Entered and left (1 h)',
     description:
-      'Do more messages enter the queues than leave them, and why do they leave? In the previous hour, as counted: an outage is counted at its end.',
+      'Do more messages enter the queues than leave them, and why do they leave? In the previous hour. Changes during an outage are counted at its end.',
     width: 8,
     queries: [
       { legend: 'entered', expr: rise(entered, '1h') },
@@ -72,7 +72,7 @@ const queue: readonly PanelSpec[] = [
     kind: 'table',
     title: 'Queues',
     description:
-      'Which queues grow, and which lose messages soon? Below zero, the service should have deleted the oldest message already. Expiry needs retention.dlq, or the record of a token reset.',
+      'Which queues grow, and which lose messages soon? Expires in, below zero: the service should have deleted the oldest message already. Needs retention.dlq, or the plan’s limits from the service.',
     labels: { account: 'Account' },
     columns: [
       { title: 'Messages', expr: level(messages, account), bar: {} },
@@ -167,7 +167,7 @@ const cancels: readonly PanelSpec[] = [
     kind: 'table',
     title: 'Auto-cancel rules',
     description:
-      'How many stuck callbacks does each rule match, may it still cancel, and why not? An open breaker or a pause stops all cancels of the account. Oldest unresolved: how long the outcome of a cancel has been unknown.',
+      'How many stuck callbacks does each rule match? How many cancels are left, or what prevents them? An open breaker or a pause stops all cancels of the account. Oldest unresolved: how long the outcome of a cancel has been unknown.',
     labels: { account: 'Account', rule: 'Rule' },
     columns: [
       {
@@ -198,7 +198,7 @@ const cancels: readonly PanelSpec[] = [
   {
     kind: 'stack',
     title: 'Failure callbacks by state',
-    description: 'Did failure callbacks succeed, fail, or are they in progress? Only if the service reports it.',
+    description: 'How many failure callbacks succeeded, failed or are in progress? Only if the service reports this.',
     width: 8,
     queries: each('{{state}}', level(callbacks, { keep: ['state'] })),
     noValue: 'not reported by the service',
@@ -206,7 +206,7 @@ const cancels: readonly PanelSpec[] = [
   {
     kind: 'bars',
     title: 'Actions by outcome',
-    description: 'How many actions ended in each interval, and how? planned: would have been cancelled.',
+    description: 'How many actions ended in each interval, and how? planned: a rule would have cancelled the callback.',
     width: 8,
     queries: each('{{outcome}}', rise(actions, '$__interval', { keep: ['outcome'] })),
     noValue: NOT_ON,

@@ -36,7 +36,7 @@ or 0 * count(${ofAgent('delivery_watch_build_info')})`;
 
 /** Messages of each account that were delivered or failed in the last hour. */
 export const endedInLastHour = `(${inLastHour(finished, { outcome: /delivered|failed/ })} > 0)`;
-/** Share of failed messages among them. */
+/** Share of failed messages in `endedInLastHour`. */
 export const failing = `${inLastHour(finished, { outcome: 'failed' })} / ${endedInLastHour}`;
 
 const p95 = quantile(0.95, rise(timeToDeliver, '1h', { keep: ['account', 'le'], suffix: '_bucket' }));

@@ -20,7 +20,7 @@ function grafanaRule({ alert = '', expr, for: pending = '0s', labels, annotation
         datasourceUid: DATASOURCE_UID,
         model: { refId: 'A', expr, instant: true, range: false, editorMode: 'code' },
       },
-      // Like Prometheus, fires for each series, whatever its value: no expression has negative values.
+      // Fires for each series, as Prometheus does: all values exceed -1, because no expression returns negative values.
       {
         refId: 'B',
         datasourceUid: '__expr__',

@@ -33,7 +33,7 @@ const { waitlistSize, parallelismInUse, parallelismLimit, rateUsed, rateLimit, p
   flowControl.families;
 
 const perAccount = { keep: ['account'] } as const;
-/** Share of the messages that ended or became overdue in the last hour and were not on time. */
+/** Messages that became overdue in the last hour, relative to those that ended in it; at most 1. */
 const late = `clamp_max(${inLastHour(overdue)} / ${endedInLastHour}, 1)`;
 const perKey = { keep: ['account', 'flow_control_key'] } as const;
 const NOTHING_ENDED = 'no message ended';
@@ -75,7 +75,7 @@ const messages: readonly PanelSpec[] = [
   },
   {
     title: 'Not on time (1 h)',
-    description: `Which share of messages is late? They did not end within their target, by default ${placeholder('onTimeWithin')} after they were due, or hang.`,
+    description: `Which share of messages is late? Late messages did not end within their target: by default, ${placeholder('onTimeWithin')} after they were due.`,
     unit: 'share',
     queries: each(ACCOUNT_LEGEND, late),
     limits: limitsOf('on_time'),
@@ -142,7 +142,7 @@ const destinations: readonly PanelSpec[] = [
   {
     kind: 'table',
     title: 'Destinations (1 h)',
-    description: 'At which destinations do messages fail, and how do attempts? Needs events.destination.',
+    description: 'At which destinations do messages fail? How do their attempts fail? Needs events.destination.',
     labels: { account: 'Account', destination: 'Destination' },
     columns: [
       {
@@ -291,7 +291,7 @@ const schedules: readonly PanelSpec[] = [
     kind: 'table',
     title: 'Schedules',
     description:
-      'Does each schedule start and deliver when it should? Missed: it did not start; late: no message of a configured one was delivered in time; unexpected: it started early or while paused. Other times: how long ago. Next in, below zero: due, and not read yet.',
+      'Does each schedule start and deliver when it should? Missed: it did not start; late: no message of a configured schedule was delivered in time; unexpected: it started early or while paused. Other times: how long ago. Next in, below zero: the start is due, but not read yet.',
     unit: 'seconds',
     labels: { account: 'Account', schedule: 'Schedule' },
     columns: [
@@ -323,7 +323,7 @@ const workflowRuns: readonly PanelSpec[] = [
     kind: 'table',
     title: 'Workflow runs in progress for long',
     description:
-      'Which accounts have workflow runs that do not end? At least this many: the agent reads one page, of ten runs. Needs a service that lists runs.',
+      'Which accounts have workflow runs that do not end? There may be more: the agent reads only one page of ten runs. Needs a service that lists runs.',
     labels: { account: 'Account', threshold: 'Longer than' },
     columns: [{ title: 'Runs', expr: level(runs.families.olderThan, { keep: ['account', 'threshold'] }), bar: {} }],
     sortBy: ['Runs'],

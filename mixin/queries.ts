@@ -58,8 +58,8 @@ export const problemSeverity = `label_replace(${byProblem(
 const firing = `${byProblem(problem())} == 1`;
 const firedBefore = `${byProblem(`last_over_time(${problem()}[10m] offset 1m)`)} == 1`;
 /**
- * Time since the latest start of each current problem (s): the latest minute before which the problem was not firing. A gap of up
- * to ten minutes, such as a takeover, is no start. Absent if the start is more than a day ago.
+ * Time since the latest start of each current problem (s). A problem starts when it fires after ten minutes without firing. A
+ * shorter gap, such as a takeover, is no start. Absent if the start is more than a day ago.
  */
 export const problemAge = `time() - (max_over_time(timestamp(${firing}\nunless ${firedBefore})[1d:1m])\nand ${firing})`;
 

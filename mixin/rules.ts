@@ -18,7 +18,7 @@ const collected = series(ownFamilies.up);
 const { problem } = alertingFamilies;
 const { labels } = problem;
 
-/** Current problems. The record carries itself forward, because a longer range of samples would return ended problems of replaced pods. */
+/** Current problems. The rule reads its last result: a longer range of samples would return ended problems of replaced pods. */
 const HELD = { name: 'delivery:held', labels } as const;
 
 /** Returns the current problems. `problems`: selector of their series. `previous`: their last states. */
@@ -36,7 +36,7 @@ const heldOf = (
 
 const held = heldOf(series(problem), `last_over_time(${HELD.name}[10m])`);
 
-/** Accounts by agent. Targets of the service discovery have an `instance` for each account: here, those of a job are one agent. */
+/** Accounts by agent. Service discovery gives each account a target with its own `instance`; all of a job count as one agent. */
 const known = `label_replace(max_over_time(${collected}[1d:5m]), "instance", "", "instance", "delivery-watch/.+")`;
 const missing = `# Accounts that an agent read for five minutes of the last day,
 group by (${JOB}, account) (

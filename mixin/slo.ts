@@ -15,7 +15,7 @@ const [hour, sixHours] = BURN_WINDOWS.fast;
 const threeDays = BURN_WINDOWS.slow[1];
 const badIn = (window: string) => `delivery_bad:ratio${window}`;
 
-/** Sums over processes: only the leader counts, and its successor continues the counters. */
+/** Returns a counter's increase, summed over processes. Only the leader counts, and its successor continues the counters. */
 const risen = <L extends string>(family: QueriedFamily<L>, window: string, where: Matchers<L> = {}) =>
   `sum by (cluster, namespace, job, account) (increase(${series(family, where)}[${window}]))`;
 

@@ -111,7 +111,7 @@ export function createAccountClient(
 
 const quiet: Log = { debug() {}, info() {}, warn() {}, error() {}, child: () => quiet };
 
-/** Creates a reader with a separate budget, without log, traces and metrics. `timeout`: limits that of the account (ms). */
+/** Creates a reader with a separate budget, without log, traces and metrics. `timeout`: limits the account's timeout (ms). */
 export function openQuietReader(
   settings: AccountSettings,
   deps: Pick<ClientDeps, 'env' | 'dispatchers' | 'clock' | 'random' | 'secrets'>,

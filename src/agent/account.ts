@@ -38,8 +38,8 @@ async function startLoops(rounds: readonly AccountRound[], loops: Loops): Promis
 }
 
 /**
- * Opens an account from its stored rows, without sending requests. `last`: the stopped instance before a reload, whose
- * counters continue, as does everything that was read from the same service. Rejects with StoreError.
+ * Opens an account from its stored rows, without sending requests. `last`: the instance stopped by a reload. Its counters
+ * continue; its other state continues if the service is the same. Rejects with StoreError.
  */
 export async function openAccount(given: AccountSettings, deps: AccountDeps, last?: Predecessor) {
   let settings = given;

@@ -89,7 +89,7 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
     throw error;
   });
   closing.add('port', server.close);
-  // For CLI commands. A leader's URL is part of its lease.
+  // CLI commands need the URL. A leader's URL is part of its lease.
   if (!store.lease)
     await writeAgentUrl(store, server.url).catch((error: unknown) =>
       log.warn({ error: String(error) }, 'failed to store the address of this agent'),
@@ -119,7 +119,7 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
     /** Stops all loops, aborts requests in flight, and closes everything in reverse order. */
     async close(): Promise<void> {
       log.info({}, 'stopping');
-      // Start the shutdown timeout first: an unresponsive database may delay a running reload.
+      // Start the shutdown timeout before anything waits for a running reload: an unresponsive database may delay it.
       base.leadership?.drain();
       await closing.close();
       log.info({}, 'stopped');

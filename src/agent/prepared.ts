@@ -49,15 +49,15 @@ export interface Prepared {
 
 /** The content of a slot: an account, or the agent-wide part. */
 export interface Tenant {
-  /** Whether it may continue reading with this configuration. */
+  /** Whether the tenant may continue reading with this configuration. */
   keepsReading(prepared: Prepared): boolean;
-  /** Whether its auto-cancel may continue with this configuration. */
+  /** Whether the tenant's auto-cancel may continue with this configuration. */
   keepsAutoCancel(prepared: Prepared): boolean;
   isConfigured(prepared: Prepared): boolean;
   /** Applies all settings that do not affect reading. Rejects if a part cannot be opened. */
   configure(prepared: Prepared): Promise<void>;
   stopAutoCancel(): Promise<void>;
-  /** Ends its requests. */
+  /** Ends the tenant's requests. */
   stop(): Promise<void>;
   /** Rejects with StoreError. */
   save(): Promise<void>;

@@ -37,7 +37,7 @@ const RETRY: Backoff = { first: 30_000, longest: 600_000 };
  * | `closing` | ends requests and saves, then ends the session  | `absent`; `running`, if a changed account cannot be saved |
  * | `failed`  | runs nothing; shows the error                   | `opening`, at `retryAt` or after a reload |
  *
- * A failure to save or to configure leaves the slot `running` and is repeated at `retryAt`, too.
+ * If saving or configuring a tenant fails, the slot stays `running` and tries again at `retryAt`.
  */
 export class Slot<T extends Tenant> {
   readonly name: string;
@@ -68,7 +68,7 @@ export class Slot<T extends Tenant> {
     return this.#failure;
   }
 
-  /** Whether another attempt is due: to open a tenant, or to repeat what failed. */
+  /** Whether an attempt to open a tenant, or a retry, is due. */
   get isDue(): boolean {
     const isWaiting = this.#state === 'absent' || this.#failure !== undefined;
     return isWaiting && (this.#failure?.retryAt ?? 0) <= this.#deps.base.clock.monotonic();
@@ -79,7 +79,7 @@ export class Slot<T extends Tenant> {
     if (this.#failure) this.#failure = { ...this.#failure, count: 0, retryAt: 0 };
   }
 
-  /** Stops auto-cancel unless it may continue with this configuration. `isWanted`: whether the slot is part of it. */
+  /** Stops auto-cancel unless it may continue with this configuration. `isWanted`: whether `prepared` contains the slot. */
   async stopActing(prepared: Prepared, isWanted: boolean): Promise<void> {
     const tenant = this.#tenant;
     if (!tenant || (isWanted && tenant.keepsReading(prepared) && tenant.keepsAutoCancel(prepared))) return;

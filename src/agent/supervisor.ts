@@ -36,7 +36,7 @@ const AGENT_WIDE: Tenant = {
 
 /** A part that all accounts share and that a reload replaces, such as the notifiers or the listener. */
 interface ProcessPart {
-  /** Creates the part for a configuration, next to the current one. If it rejects, nothing has changed. */
+  /** Creates the part for a configuration while the current part is in use. If it rejects, nothing has changed. */
   prepare(loaded: LoadedConfig): Promise<PreparedPart> | PreparedPart;
 }
 
@@ -120,7 +120,7 @@ export class Supervisor {
     this.#parts = this.#createParts();
   }
 
-  /** Opens all accounts. In a group, they are opened when this process leads. */
+  /** Opens all accounts. In a group, the accounts are opened later, when this process leads. */
   static async open(loaded: LoadedConfig, base: AgentBase): Promise<Supervisor> {
     const opened = new Supervisor(loaded, base);
     const parts = await prepareParts(opened.#parts, loaded);
@@ -139,12 +139,12 @@ export class Supervisor {
     return this.#prepared.loaded;
   }
 
-  /** Adds a part that reloads replace. It must have the current configuration. */
+  /** Adds a part, which each reload replaces. The part must have the current configuration. */
   addPart(part: ProcessPart): void {
     this.#parts.push(part);
   }
 
-  /** Starts the accounts, or waits in a group until this process leads. `lost`: called when another process leads instead. */
+  /** Starts the accounts; in a group, as soon as this process leads. `lost`: called when another process leads instead. */
   start(lost: () => void = () => undefined): void {
     const { leadership, intervals } = this.#base;
     const { save, retry } = intervals;

@@ -97,12 +97,12 @@ export function explain(
   const isStuck = evaluated?.finding.verdict === 'stuck';
   const wasPlanned = evaluated !== undefined && isPlanned(state, evaluated.action);
   function skipped(): string | undefined {
-    // Waits and limits do not apply to what is planned or sent.
+    // Waits and limits do not apply to planned or sent cancels.
     if (!evaluated || ended || known?.isOpen) return ended ?? (known && 'unresolved');
     if (evaluated.mode === 'plan' && wasPlanned) return 'planned';
     const reason = skipReason(contexts.callback(evaluated, { walkAt, usesBefore: state.uses.length }));
     if (reason !== undefined) return reason;
-    // Only an attempt asks for the next delivery.
+    // Only an attempt looks up the next delivery, so only its decision contains such a reason.
     const last = decisions.last(evaluated.action) ?? '';
     return isAboutNextDelivery(last) ? last : undefined;
   }
@@ -270,7 +270,7 @@ export async function createAutoCancel(
     lastRun,
     // Pass all rules: an open action may belong to a rule that no longer applies.
     notices: createNoticeSource(account, journal, deps.options.rules),
-    /** Whether a rule applies to the account or the journal contains an action or a plan under observation. */
+    /** Whether a rule applies to the account, or whether the journal contains an action or a plan under observation. */
     get isUsed(): boolean {
       return options.rules.length > 0 || state.actions.size > 0 || state.plans.open.size > 0;
     },

@@ -121,7 +121,7 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
     get isKnown(): boolean {
       return isKnown;
     },
-    // No row has an empty value, so an empty value rejects every intent.
+    // No row has the value '', so a guard with this value rejects every intent.
     /** Returns a condition for committing an intent: auto-cancel has not been paused since the last read. */
     guard: (): Guard => ({ account: NO_ACCOUNT, key: BRAKE, value: pause || value === undefined ? '' : value }),
     /** Reads the row. Never rejects: a failed read sets `isKnown` to false. */

@@ -51,7 +51,7 @@ export function createDecider(deps: DecideDeps) {
     if (endOf(state, action) !== undefined) return true;
     const known = state.actions.get(action);
     if (known?.isOpen) {
-      // An interrupted decision is repeated with the same walk, which proves nothing about a later cancel.
+      // An interrupted decision is repeated with the same walk, which proves nothing about a cancel sent after the walk.
       const isWalked = (known.attempts.at(-1)?.at ?? 0) < walkAt;
       return !isWalked || !settling.mayRetry(action);
     }
@@ -110,8 +110,8 @@ export function createDecider(deps: DecideDeps) {
   }
 
   /**
-   * Opens the `candidates` breaker if too many callbacks are due, even those of planning rules, and any rule may act. If none
-   * may, records why it would open. `found`: all stuck callbacks.
+   * Opens the `candidates` breaker if too many callbacks are due, including those of planning rules. If no rule may act, records
+   * instead why the breaker would open. `found`: all stuck callbacks.
    */
   async function checkCandidates(
     found: readonly EvaluatedCallback[],
@@ -204,7 +204,7 @@ export function createDecider(deps: DecideDeps) {
   return {
     /** Returns the number of stuck callbacks at the last decision, by rule. */
     stuck: (): ReadonlyMap<string, number> => stuck,
-    /** Returns why the `candidates` breaker would have opened at the last decision if a rule could act; undefined if one can. */
+    /** Returns why the last decision would have opened the `candidates` breaker if a rule could act; undefined if a rule can. */
     wouldOpen: (): string | undefined => wouldOpen,
     /** Decides on a complete walk. Rejects with StoreError or the signal's reason; it may then be called again. */
     async decide(facts: CallbackFacts, signal: AbortSignal): Promise<void> {

@@ -14,7 +14,7 @@ import {
 
 type PlanLine = Extract<JournalEntry, { step: 'ended' }>;
 
-/** Planned callbacks of journals: lines of plans without an outcome, by action; and counts, by rule. */
+/** Planned callbacks in journals: `open` has the lines of plans without an outcome, by action, and `rules` the counts by rule. */
 export interface Plans {
   readonly open: Map<string, PlanLine>;
   readonly rules: Map<string, PlanCounts>;
@@ -41,7 +41,7 @@ export function foldPlan(plans: Plans, entry: JournalEntry): void {
 
 const ENOUGH = 20;
 
-/** Returns the counts with `wrong`: plans that succeeded by themselves, of those with a known outcome (`3 of 40`). */
+/** Returns the counts and `wrong`: how many of the planned callbacks with a known outcome succeeded by themselves (`3 of 40`). */
 export function planSummary({ planned, ...outcomes }: PlanCounts) {
   const known = outcomes.success + outcomes.failed + outcomes.in_progress;
   const share = known < ENOUGH ? '' : ` (${percent(outcomes.success / known)})`;

@@ -30,7 +30,7 @@ const keyOf = (number: number) => `${PREFIX}${String(number).padStart(12, '0')}`
 /** Number of trailing digits that identify a line within its block: 100 lines per block. */
 const BLOCK_DIGITS = 2;
 
-/** Whether a line has what the state needs: without its target, an intent would be forgotten. */
+/** Whether a line has the fields that the state needs. An intent without its target would be lost. */
 function isLine(entry: JournalEntry): boolean {
   if (typeof entry.step !== 'string' || !Number.isFinite(entry.at)) return false;
   if (entry.step === 'intent') return typeof entry.target?.id === 'string';

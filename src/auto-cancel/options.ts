@@ -110,7 +110,7 @@ const detectionShape = z.strictObject({
   stuckWhen: stuckWhen.prefault({}).describe('Conditions for a stuck callback. All of them must be true.'),
 });
 
-/** Requires the minimum time for this kind of evidence and rejects the one for the other kind. */
+/** Requires the minimum time for this kind of evidence and rejects the key for the other kind. */
 function checkEvidence(
   { evidence, stuckWhen }: Pick<z.output<typeof detectionShape>, 'evidence' | 'stuckWhen'>,
   context: z.RefinementCtx,
@@ -145,7 +145,7 @@ const rule = actingRule.safeExtend(detectionRule.shape).superRefine((rule, conte
       code: 'custom',
       path: ['acceptUnverified'],
       message:
-        'must be true with mode: enforce and evidence: blind: the service does not report whether a callback is in progress, or whether an operator ran it again',
+        'must be true with mode: enforce and evidence: blind, because the service does not report whether a callback is in progress, or whether an operator ran it again',
     });
   }
 });

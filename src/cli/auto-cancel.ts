@@ -223,11 +223,11 @@ const approveCommand = () =>
     });
 
 const pauseCommand = () =>
-  stopping('pause', 'stop all cancels until the command resume; needs no running agent').action(
+  stopping('pause', 'stop all cancels until you run resume; needs no running agent').action(
     async ({ config, reason = '', by = whoAmI() }: Options) => {
       const waiting = (requests: number) =>
         void process.stderr.write(
-          `paused; waiting for ${requests === 1 ? 'a request' : `${requests} requests`} to cancel that may be in flight, 30 s at most\n`,
+          `paused; waiting at most 30 s for ${requests === 1 ? 'a cancel request' : `${requests} cancel requests`} that may be in flight\n`,
         );
       const deps = { clock: systemClock, signal: stopSignal(), waiting };
       const before = await withStore(loadStoreSettings(config), store => pauseAutoCancel(store, { by, reason }, deps));

@@ -118,7 +118,7 @@ it('pause waits for a request in flight and reports it; reset-breaker reports a 
   expect(await paused).toEqual({
     code: 0,
     said: expect.stringMatching(
-      /^paused(; it was paused before.*)?\npaused; waiting for a request to cancel that may be in flight, 30 s at most$/,
+      /^paused(; it was paused before.*)?\npaused; waiting at most 30 s for a cancel request that may be in flight$/,
     ),
   });
   await journals[0]?.journal.append([{ at: 1, step: 'breaker_opened', breaker: 'errors', reason: 'x' }]);
