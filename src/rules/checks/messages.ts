@@ -163,7 +163,7 @@ export const MESSAGES: readonly AccountCheck[] = [
   defineCheck('deliveries_stalled', 'DeliveryMessagesLate', {
     severity: 'critical',
     for: 10 * MINUTE,
-    when: `${inLast(NOTHING_ENDED)}, at least ${MIN_BAD} messages became overdue, and no message was delivered or failed. Messages on paused flow-control keys do not count. The condition is unknown if the event log has stopped, if the agent cannot read which keys are paused, or if only earlier messages (at least ${MIN_BAD}) are overdue`,
+    when: `${inLast(NOTHING_ENDED)}, at least ${MIN_BAD} messages became overdue, and no message was delivered or failed. Messages on paused flow-control keys do not count. The condition is unknown if the event log has stopped, if the agent cannot read which keys are paused, or if fewer messages became overdue, but at least ${MIN_BAD} are still overdue`,
     check: input => {
       if (hasStopped(input)) return UNKNOWN;
       const found = ended(input, 'overdue', NOTHING_ENDED);

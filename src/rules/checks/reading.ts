@@ -235,7 +235,7 @@ export const READING: readonly AccountCheck[] = [
   }),
   defineCheck('rows_unreadable', 'DeliveryDataIncomplete', {
     for: 5 * MINUTE,
-    when: 'the last read of a list that is not optional found rows or values that the agent could not read',
+    when: 'the last read of a required list found unreadable rows or values',
     check: eachOf(
       input => [...new Set(polled(input).map(({ collector }) => collector))],
       collector => collector,

@@ -47,7 +47,7 @@ export const SCHEDULES: readonly AccountCheck[] = [
   ofList('schedule_missed', ALERT, missed('schedules')),
   ofEvents('schedule_late', ALERT, {
     keepFiringFor: KEEP_FIRING_FOR,
-    when: 'the last start of a schedule was late. Or the last start failed, and the next start is more than an hour away',
+    when: 'no message of a schedule’s last start was delivered within `endsWithin`. Or the schedule’s last message failed, and the next start is more than an hour away',
     check: eachSchedule('events', (input, schedule) => {
       const { name, state, lastDelivered } = schedule;
       const failed = isFailing(schedule, input.serviceNow);

@@ -112,7 +112,7 @@ export const PLAN: readonly AccountCheck[] = [
   defineCheck('dlq_size_differs', 'DeliveryDataIncomplete', {
     severity: 'info',
     for: HOUR,
-    when: 'the size of the dead-letter queue in the management API differs from the agent’s number by more than 10 messages and by more than 10 %. The same is true of all sizes that the agent recorded in the 10 minutes before it read the API, and since then',
+    when: 'the size of the dead-letter queue in the management API is above or below all sizes that the agent recorded from 10 minutes before it read the API until now. The difference exceeds 10 messages and 10 %',
     check(input) {
       const plan = planOf(input);
       if (plan === undefined || !input.dataOf('dlq').enabled) return [];
