@@ -10,7 +10,7 @@ export function checkConfigCommand(): Command {
   return new Command('check-config')
     .description('validate a configuration file; report errors with line and column; exit 2 if there are errors')
     .argument('<file>', 'configuration file')
-    .option('--no-secrets', 'do not require environment variables, secret files and certificates, for CI')
+    .option('--no-secrets', 'for CI: do not require environment variables, secret files or certificates')
     .action(async (file: string, { secrets }: { secrets: boolean }) => {
       try {
         const { config, warnings } = loadConfig(file, secrets ? process.env : undefined);

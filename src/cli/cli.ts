@@ -105,7 +105,7 @@ const errorText = (text: string) =>
 
 /** Runs a command line and returns the exit code: 0 success, 1 failure, 2 invalid usage or configuration. `report` also returns 3. */
 export async function runCli(argv: readonly string[]): Promise<number> {
-  // A command's result is on standard output: without standard error, only its notes are missing.
+  // Ignore write errors: standard error contains only notes. The command's result is on standard output.
   process.stderr.on('error', () => {});
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
     // Keep running if the reader closes the output.

@@ -1,7 +1,7 @@
 import { Option } from 'commander';
 import { defaultFile, SEARCHED } from '../config/default-file.ts';
 
-/** Returns the option for the configuration file, with the file that is found without it as the default. */
+/** Returns the option for the configuration file. Its default is the file that `defaultFile` finds. */
 export function configOption(description = 'configuration file'): Option {
   const found = defaultFile(process.env);
   const option = new Option(

@@ -3,7 +3,7 @@ import type { Emulator } from '../emulator/server.ts';
 /** Seed of the emulator, chosen so that messages wait from the first minute on. */
 export const DEMO_SEED = 3;
 
-/** Speed by scenario at which its problem appears within two minutes; default 1. */
+/** Speed at which a scenario's problem appears within two minutes. Default: 1. */
 const SPEEDS: ReadonlyMap<string, number> = new Map([
   ['neglected', 60],
   ['dlq-growth', 60],
@@ -37,7 +37,7 @@ export const demoAccount = (
   budget: { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 10_000_000 },
   retention: { dlq: '3d', events: '3h' },
   limits: { dlqSize: 2000 },
-  // Only this scenario is about the limits of the account's record, which take precedence over `limits`.
+  // Limits of the account's record take precedence over `limits`, which the other scenarios use.
   ...(scenario === 'quota-nearly-used' && {
     management: { baseUrl: url, ...credentials.login },
     paths: { account: '/v2/qstash/users' },

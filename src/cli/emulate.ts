@@ -11,7 +11,7 @@ export async function startEmulatorFor(
   const { scenarios, startEmulator } = await import('../emulator/server.ts');
   const names = Object.keys(scenarios);
   if (!names.includes(options.scenario)) {
-    command.error(`error: there is no scenario '${options.scenario}'; there are ${names.join(', ')}`);
+    command.error(`error: there is no scenario '${options.scenario}'; available: ${names.join(', ')}`);
   }
   return startEmulator(options);
 }

@@ -10,7 +10,7 @@ import { attachStore } from '../store/open.ts';
 import { storeOptions } from '../store/options.ts';
 import { configOption } from './config-option.ts';
 
-/** Time limits of the store and of the requests (ms), within the 5 s of the image. A busy machine may need seconds to respond. */
+/** Time limits of the store and of the requests (ms). The image's HEALTHCHECK allows 5 s; a busy machine may respond slowly. */
 const [STORE_WITHIN, RESPONSE_WITHIN] = [1000, 3000];
 
 const never = new AbortController().signal;
@@ -18,7 +18,7 @@ const never = new AbortController().signal;
 /** Returns the key and the addresses in the agent's store. Rejects if it cannot be used. */
 async function readStore(section: unknown, file: string) {
   const store = await attachStore(storeOptions.parse(section ?? {}), { env: process.env });
-  // Other processes have the same key.
+  // Agents with the same key differ in this path.
   const path = store.agents ? healthPathOf(file) : HEALTH_PATH;
   return { key: await readStoredKey(store), urls: await agentUrls(store), path };
 }
@@ -42,7 +42,7 @@ async function checkHealth(file: string): Promise<void> {
   await withDeadline(RESPONSE_WITHIN, never, async signal => {
     const requests = [...urls, ...own].map(url =>
       healthOfPeer({ ...peer, url }, key !== undefined, path, signal).catch((error: Error) => {
-        // The server requires a client certificate: handshake failure, bad certificate, certificate required.
+        // These alerts show that the server responds, but requires a client certificate.
         if (own.includes(url) && /SSL alert number (40|42|116)\b/.test(error.message)) return;
         throw new Error(`${url}: ${error.message}`, { cause: error });
       }),

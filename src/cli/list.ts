@@ -184,7 +184,7 @@ export function lineWidth(columns: number | undefined, setting: string | undefin
   return [columns, Number(setting)].find(width => width !== undefined && width > 0) ?? DEFAULT_WIDTH;
 }
 
-/** Prints rows as they arrive. The first rows set the widths of a table. Rejects if `out` is closed. */
+/** Returns a function that prints rows as they arrive. The first rows set the column widths. Rejects if `out` is closed. */
 export function createPrinter(
   name: ListName,
   { format, width, withAccount }: PrintOptions,

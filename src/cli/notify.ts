@@ -24,7 +24,7 @@ function testNotice(notifier: string): Notice {
   };
 }
 
-/** Returns the result of `create`. Exits with 2 if it throws, because a secret is missing. */
+/** Returns the result of `create`. If `create` throws because of a missing secret, exits with 2. */
 function tryTo<T>(command: Command, create: () => T): T {
   try {
     return create();

@@ -43,7 +43,7 @@ function readRows({ snapshots, walks, error }: RuleCase): DlqEntry[][] {
   });
 }
 
-/** Returns the time of the newest event (up to `at`) of the entry's message or callback; undefined if the log is not read. */
+/** Returns the time of the newest event (up to `at`) of the entry's message or callback; undefined without an event log. */
 function lastEventAt({ events }: RuleCase, { messageId, callbackMessageId }: DlqEntry, at: number) {
   if (!events) return undefined;
   const times = events

@@ -78,7 +78,7 @@ export function publicPlans(needs: Needs, callsPerDay: number): string {
   ].join('\n');
 }
 
-/** Measures one round: its requests, bytes and duration within the budget. */
+/** Measures one round: its requests, its bytes, and its duration with the configured budget. */
 async function measure(
   account: Account,
   { collector, round, every, leastRequests, why, run, retry }: Account['rounds'][number],
@@ -92,7 +92,7 @@ async function measure(
   // A round without work sends fewer requests than usual.
   const requests = Math.max(leastRequests, after.requests - before.requests);
   const bytes = after.bytes - before.bytes;
-  // A round without an endpoint is run less often.
+  // A round whose endpoint the service lacks runs less often.
   const rounds = DAY / Math.max(every * MEAN_INTERVAL, retry() ?? 0);
   return {
     collector,

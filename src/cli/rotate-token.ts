@@ -43,7 +43,7 @@ async function ask(question: string): Promise<boolean> {
   return /^y(es)?$/i.test(answer.trim());
 }
 
-/** Writes to the operator's terminal; if there is none, to standard error or else to standard output. */
+/** Writes to the first of these that works: the operator's terminal, standard error, standard output. */
 function handOver(text: string): void {
   for (const target of ['/dev/tty', 2, 1]) if (!failureOf(() => writeFileSync(target, text))) return;
 }
@@ -59,7 +59,7 @@ async function run({ account: name, out, yes, check, ...options }: Options, comm
   const say = (line: string) => {
     text += `${line}\n`;
   };
-  // Called when nothing is in flight, because a full disk behind standard output ends the process.
+  // Call it only while no request is in flight: if the disk behind standard output is full, the process ends.
   const flush = () => {
     process.stdout.write(text);
     text = '';

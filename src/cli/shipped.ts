@@ -22,7 +22,7 @@ export interface Settings {
 export const DEFAULT_JOB = 'delivery-watch';
 const DEFAULT_OBJECTIVES: Config['objectives'] = objectivesOptions.parse({});
 
-/** Sets of shipped rules, as dashboards/rules/alerting.yaml and slo.yaml contain them. */
+/** Sets of shipped rules: those of dashboards/rules/alerting.yaml and of slo.yaml. */
 export const RULE_SETS = ['default', 'slo'] as const;
 export type RuleSet = (typeof RULE_SETS)[number];
 

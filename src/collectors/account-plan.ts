@@ -76,7 +76,7 @@ export const accountPlan = {
   isOptional: true,
 } satisfies CollectorKind<PlanFacts, typeof families> & { readonly rounds: (options: never) => Rounds };
 
-/** Describes the differences between two records; undefined if there are none. A value that one of them lacks has not changed. */
+/** Describes the differences between two records; undefined if there are none. A value that one record lacks is not compared. */
 function changeOf(before: AccountRecord | undefined, now: AccountRecord): string | undefined {
   const changes = (['plan', 'state'] as const).flatMap(name => {
     const [from, to] = [before?.[name], now[name]];

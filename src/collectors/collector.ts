@@ -65,7 +65,7 @@ export const optionalSample = <L extends string>(
 
 export const toSeconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
 
-/** The service's clock without its measurement. Times in the service's data are by this clock. */
+/** The service's clock, without the functions that measure it. Times in the service's data are by this clock. */
 export type ServiceTime = Omit<ServiceClock, 'startRequest' | 'largestSkew'>;
 
 /** Uses the agent's clock, as long as the service's is unknown. */
@@ -104,7 +104,7 @@ export interface CollectorKind<Facts = unknown, F extends FactFamilies<Facts> = 
   readonly families: F;
   /** Rounds that may keep failing without gauges being withdrawn. */
   readonly auxiliary?: readonly string[];
-  /** Whether the service may lack the data. The health of the account does not depend on it. */
+  /** Whether a service may lack the data. The health of the account does not depend on optional data. */
   readonly isOptional?: boolean;
 }
 
@@ -132,7 +132,7 @@ export interface Collector<Facts = unknown, Memory = unknown, Walk = unknown> ex
   readonly rounds: Rounds;
   /** Restores the memory from rows that earlier processes committed. `last`: facts from before a reload. */
   restore(rows: ReadonlyMap<string, string>, last?: Facts): Memory;
-  /** Removes what these options no longer describe from the state before a reload. */
+  /** After a reload, removes the inherited state that these options no longer describe. */
   inherit?(last: Inherited<Facts>): Inherited<Facts>;
   /** Returns facts of the restored memory. Before the first round, only their counters and histograms are shown. */
   recall?(memory: Memory): Facts;
@@ -140,8 +140,8 @@ export interface Collector<Facts = unknown, Memory = unknown, Walk = unknown> ex
 }
 
 /**
- * Adapts a collector to the runner. Each round has one reader, whose requests have the round's priority. A cached response must not
- * be older than the shortest interval: it would undo what the collector's other rounds have read since.
+ * Adapts a collector to the runner. Each round has one reader, whose requests have the round's priority. Cached responses older
+ * than the shortest interval are not used: they would undo what the collector's other rounds have read since.
  */
 export function withReader<Facts, Memory, Walk>(
   collector: Collector<Facts, Memory, Walk>,
@@ -162,8 +162,8 @@ export function withReader<Facts, Memory, Walk>(
 }
 
 /**
- * Lets the service lack the data of an optional collector. A 404 shows that only if another list of the account is readable in the
- * same round: with a wrong region or path, all requests get 404.
+ * Lets the service lack the data of an optional collector. After a 404, the round reads another list of the account. If that
+ * fails, too, the region or the path may be wrong, and the round fails.
  */
 export function withAbsence<Facts, Memory, Walk>(
   collector: Collector<Facts, Memory, Walk>,

@@ -74,7 +74,7 @@ export function createCollectors(collect: CollectOptions, services: Services): C
 export const isDeciding = (collector: string, round: string): boolean =>
   !dataSources.find(({ name }) => name === collector)?.auxiliary?.includes(round);
 
-/** Whether the service may lack the data of a collector. Then it affects no statement about the account. */
+/** Whether a service may lack the data of a collector. Such data does not affect the health of the account. */
 export const isOptional = (collector: string): boolean =>
   dataSources.find(({ name }) => name === collector)?.isOptional ?? false;
 
@@ -82,7 +82,7 @@ export const isOptional = (collector: string): boolean =>
 export const isAnyEnabled = (collect: CollectOptions): boolean =>
   enabledKinds(collect).some(({ kind }) => !kind.isOptional);
 
-/** Reads little of a list that the configuration enables. */
+/** Reads a small part of an enabled list. */
 export function readAny({ events, dlq }: CollectOptions, now: number, api: Reader, signal: AbortSignal) {
   if (events.enabled) return api.eventPages({ fromDate: now }, signal).next();
   return dlq.enabled ? api.dlqPages({}, signal).next() : api.flowControl(signal, () => {});

@@ -269,7 +269,7 @@ export function checkAlerts(config: Config, now: number, report: Reporter): void
   checkSilences(config, now, report);
   const taken = config.heartbeat ? alerts.notifiers.findIndex(({ name }) => name === HEARTBEAT) : -1;
   if (taken >= 0)
-    report.error(['alerts', 'notifiers', taken, 'name'], `${HEARTBEAT} is the name of the section heartbeat`);
+    report.error(['alerts', 'notifiers', taken, 'name'], `${HEARTBEAT} is reserved for the section heartbeat`);
   const builtin: readonly string[] = alerts.builtin
     ? [...BUILTIN_ALERTS, ...BUILTIN_KINDS.map(({ kind }) => kind)]
     : [];

@@ -121,7 +121,7 @@ function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
     return message.replace(/^Invalid input: /, '');
   };
   const requirement = isOurs ? message : must();
-  // Messages mention text if the schema accepts any text.
+  // A requirement that mentions text belongs to a setting that accepts any text.
   const isForText = code !== 'invalid_value' && /\btext\b/.test(requirement);
   const words = isForText && value !== null && isBare(value) ? `${requirement}: put it in quotes` : requirement;
   if (value === undefined && /^invalid_(type|union|value)$/.test(code)) return `is required: ${words}`;

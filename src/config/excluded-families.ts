@@ -17,7 +17,7 @@ const NAMES: readonly string[] = [
 function checkPattern(pattern: string, path: Path, report: Reporter): void {
   const names = NAMES.filter(createGlob(pattern));
   if (names.includes(NEEDED)) {
-    report.error(path, `matches ${NEEDED}, which cannot be excluded: without it missing data looks like no data`);
+    report.error(path, `matches ${NEEDED}, which cannot be excluded: without it, dashboards show the agent as down`);
   } else if (names.length === 0) {
     report.error(path, 'matches no metric family of an account (docs/metrics.md)');
   }

@@ -99,7 +99,7 @@ export function readRuleCase(file: string): RuleCase {
   walks.sort((a, b) => a.at - b.at);
   const twice = walks.find(({ at }, index) => at === walks[index + 1]?.at);
   if (twice) {
-    const message = `two walks are at ${new Date(twice.at).toISOString()}; the time of until is excluded`;
+    const message = `two walks are at ${new Date(twice.at).toISOString()}; until is exclusive`;
     throw new ConfigError([error(['snapshots', twice.snapshot], message)]);
   }
   return {

@@ -19,7 +19,7 @@ export function secretIn(file: string, what = 'secret'): { readonly content: Sec
   const found = tryRead(() => readText(file, MAX_FILE_BYTES));
   if ('wrong' in found) return found;
   const literal = toToken(found.content);
-  return literal ? { content: literal } : { wrong: `has no ${what}: visible ASCII characters, without spaces` };
+  return literal ? { content: literal } : { wrong: `has no ${what} (visible ASCII characters, without spaces)` };
 }
 
 function inFile(file: string): Secret | undefined {

@@ -4,7 +4,7 @@ import type { Fields } from './message.ts';
 export interface Destination {
   readonly fields: Fields;
   readonly everyMs: number;
-  /** Times of the schedule with the id in `fields`, instead of `everyMs`: five fields, optionally after `CRON_TZ=ZONE `. */
+  /** Cron expression that replaces `everyMs` for a schedule: five fields, optionally after `CRON_TZ=ZONE `. */
   readonly cron?: string;
   readonly burst?: readonly [least: number, most: number];
   readonly takesMs: number;

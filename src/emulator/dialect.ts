@@ -4,7 +4,7 @@ type FilterMode = 'exact' | 'ignored' | 'any-case' | 'prefix';
 /** Variant of the service's API. May change while the emulator runs. Shares are from 0 to 1. */
 export interface Dialect {
   flowControlKeySize: 'waitlistSize' | 'waitListSize';
-  /** Fields of a flow-control key: only the size, or all newer ones. */
+  /** Fields of a flow-control key: only the documented size, or also all newer fields. */
   flowControlFields: 'documented' | 'all';
   /** Fields of a flow-control key that are 0 or false. */
   flowControlZeros: 'present' | 'omitted';
@@ -15,7 +15,7 @@ export interface Dialect {
   lastCursor: 'absent' | 'empty';
   highCount: 'lowered' | 'refused';
   order: 'obeyed' | 'ignored';
-  /** Whether /v2/dlq lists failed workflow runs without being asked. */
+  /** Whether /v2/dlq also lists failed workflow runs, or only with `source=workflow`. */
   dlqWorkflows: 'included' | 'separate';
   /** Field with the state of an entry's failure callback. */
   callbackState: 'failureCallbackInfo' | 'failureFunctionState' | 'both' | 'absent';
@@ -42,7 +42,7 @@ export interface Dialect {
   filters: Readonly<Record<string, FilterMode>>;
 }
 
-/** Returns the dialect of the interface document or, if it is silent, of official clients, with `changes`. */
+/** Returns the dialect of the API documentation, with `changes`. Undocumented parts follow the official clients. */
 export const dialectWith = (changes: Partial<Dialect>): Dialect => ({
   flowControlKeySize: 'waitlistSize',
   flowControlFields: 'documented',

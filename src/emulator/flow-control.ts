@@ -43,7 +43,7 @@ export function createFlowLimits(
     ...changeOf(fields.flowControlKey ?? ''),
   });
 
-  /** Returns the key of a message. Adds a new one, without a message. */
+  /** Returns the key with this name. Adds an unknown key, without messages. */
   function open(name: string, fields: Limited): Key {
     const key = keys.get(name) ?? newKey(fields, agenda.now);
     keys.set(name, key);

@@ -69,7 +69,7 @@ function createSchedulePlan(agenda: Agenda, fateOf: (scheduleId: string) => Sche
   }
 
   return {
-    /** Plans the next start, also of a known schedule, whose plan was lost. */
+    /** Plans the next start of a new schedule, or of a known schedule whose plan was lost. */
     plan(scheduleId: string, cron: string, destination: Destination): void {
       const [, tz = 'UTC', fields = ''] = CRON.exec(cron) ?? [];
       const occurrenceAfter = createOccurrences(fields, tz);
@@ -142,7 +142,7 @@ export function createWorkload(parts: WorkloadParts) {
   const { start, seed, scenario, dlq, expire, isIdle, destinations = usual } = parts;
   const random = createRandom(seed);
   const agenda = new Agenda(start);
-  /** Destinations of republished messages, which belong to no schedule: its starts would be off time. */
+  /** Destinations of republished messages. They belong to no schedule, because they would be starts at wrong times. */
   const republished = new Map(destinations.map(each => [each, unscheduled(each)]));
   const destinationOf = new Map<Fields, Destination>([...republished].flat().map(each => [each.fields, each]));
   const flow = createFlowLimits(agenda, key => scenario.limits?.(key, agenda.now - start));
@@ -189,7 +189,7 @@ export function createWorkload(parts: WorkloadParts) {
   }
 
   function planVisit(): void {
-    // With random intervals, there would be about one gap of over an hour between visits per day.
+    // With random intervals, about one interval a day would exceed an hour.
     agenda.at(agenda.now + (scenario.isTidy ? VISIT_EVERY_MS : random.exponential(VISIT_EVERY_MS)), visit);
   }
 
@@ -225,7 +225,7 @@ export function createWorkload(parts: WorkloadParts) {
 
 const dayOf = (time: number) => Math.floor(time / 86_400_000);
 
-/** Returns the limit of a message's queue in the form of a flow-control key. */
+/** Returns the limit of a message's queue with the field names of a flow-control limit. */
 const queueLimit = ({ queueName }: Fields) => ({
   flowControlKey: queueName,
   parallelism: QUEUE_PARALLELISM.get(queueName) ?? DEFAULT_QUEUE_PARALLELISM,

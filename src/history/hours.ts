@@ -9,7 +9,7 @@ export interface HourlyValues {
   readonly gauges: ReadonlyMap<string, number>;
 }
 
-/** Number of values per series: three days, one hour because windows start with a complete hour, and one of tolerance. */
+/** Number of values per series: three days, an hour because windows start with a complete hour, and an hour of tolerance. */
 export const MAX_HOURS = 74;
 /** Maximum time by which a window may start early, if the values at its start are unknown (ms). */
 const EARLY = 2 * HOUR;

@@ -237,7 +237,7 @@ export class Recorder implements AccountHistory {
     for (let hour = hourOf(start); hour <= hourOf(to); hour += 1) {
       await turns.pass();
       const chunk = (await this.#rows.load(hour)) ?? this.#get(hour);
-      // Destination series are recorded in addition to their sum, only for alert conditions.
+      // Omit series by destination, which are recorded only for alert conditions. Their sum is a separate series.
       const isWanted = (series: string) => isOfFamily(metricOf(series), wanted) && !/[{,]destination="/.test(series);
       const picked = chunk && pick(pickSeries(chunk, isWanted), at => at >= start && at <= to);
       if (picked) chunks.push(picked);
@@ -317,7 +317,7 @@ export class Recorder implements AccountHistory {
       return last.samples;
     }
     const known = last?.hour === hour ? this.#get(hour) : ((await this.#rows.load(hour)) ?? this.#get(hour));
-    // A sample of a new hour that seems to follow the change of the clock was recorded before it.
+    // The samples of a newly opened hour were recorded before the change of the clock. Drop those with later times.
     const end = last && last.hour !== hour ? Math.min(at, this.#steppedAt) : at;
     const finished = last?.samples.chunk();
     if (last && finished && last.hour < hour) this.#past.set(last.hour, finished);

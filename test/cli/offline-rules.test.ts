@@ -185,7 +185,7 @@ describe('rule cases', () => {
         'snapshots:',
         'snapshots:\n  - { at: +10h, dlq: [] }',
       ),
-      'case.yaml:5:5: snapshots[0]: two walks are at 2027-01-01T10:00:00.000Z; the time of until is excluded',
+      'case.yaml:5:5: snapshots[0]: two walks are at 2027-01-01T10:00:00.000Z; until is exclusive',
     ],
     [
       'snapshots: [{ at: +0h, dlq: [] }]\nexpect: [{ at: +1h, dlqId: a, rule: r, verdict: stuck }]',

@@ -166,7 +166,7 @@ store: { kind: postgres, url: 'postgres://u:${secret}@h/d' }
     expect(load('token-canary\n').warnings).toEqual([]);
     for (const content of ['', ' \n', 'two words', '\u0000']) {
       expect(faultText(() => load(content))).toBe(
-        `x.yaml:2:52: accounts[0].token: ${folder}/token has no token: visible ASCII characters, without spaces`,
+        `x.yaml:2:52: accounts[0].token: ${folder}/token has no token (visible ASCII characters, without spaces)`,
       );
     }
   });

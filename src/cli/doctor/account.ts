@@ -43,7 +43,7 @@ export const warn = (detail: string, todo: string): Diagnosis => ({ status: 'war
 export const fail = (detail: string, todo: string): Diagnosis => ({ status: 'fail', detail, todo });
 export const skip = (detail: string): Diagnosis => ({ status: 'skip', detail });
 
-/** Shows only messages that contain no secret. A rejected token is reported once, by the probe of the token. */
+/** Converts an error to a result without secrets. A rejected token is reported once, by the probe of the token. */
 function toDiagnosis(error: unknown): Diagnosis {
   const { name, message } = error as Error;
   if (error instanceof StoreError) return fail(message.replace(`: ${error.remedy}`, ''), error.remedy);
@@ -78,7 +78,7 @@ const DAY = 86_400_000;
 const RENEW_DAYS = 14;
 /** Clock skew (ms) above which TLS may fail. */
 const CLOCK_FAILS = 60_000;
-/** Time limit of a read (ms). It ends before its probe, so that the reason of a failure is reported. */
+/** Time limit of a read (ms). It is shorter than a probe's, so that the reason of a failure is reported. */
 const readLimit = ({ timeout = TIME_LIMIT }: DoctorDeps) => timeout * 0.9;
 const FILTER_REMEDY = 'check the match of the filter: docs/collectors.md#filters';
 
@@ -166,7 +166,7 @@ interface ListRead {
   read(reader: Reader, signal: AbortSignal): Promise<Diagnosis>;
 }
 
-/** Checks a token with which a list is read. A service that forbids the read accepts the token. */
+/** Checks a token by reading a list with it. A forbidden read, too, shows that the service accepts the token. */
 async function checkToken(setting: AccountSettings['token'], reading: Promise<unknown>): Promise<Diagnosis> {
   const token = `the token in ${nameOf(setting, "the account's entry")}`;
   const [read] = await Promise.allSettled([reading]);
@@ -204,7 +204,7 @@ function listProbes({ token, collect }: AccountSettings, reader: Reader, deps: P
   });
   const optionalProbes = optional.map(({ name, section, read }): Probe => {
     const skipped = skip(`collect.${section}.enabled is false`);
-    // A 404 shows that the service lacks the list only if another one is readable.
+    // First read another list: after a success, a 404 shows that the service lacks this list.
     const run = async (signal: AbortSignal) => {
       await readFirst(signal);
       return read(reader, signal).catch(error => {
@@ -217,7 +217,7 @@ function listProbes({ token, collect }: AccountSettings, reader: Reader, deps: P
   return [{ name: 'token', needs, run: signal => checkToken(token, readFirst(signal)) }, ...probes, ...optionalProbes];
 }
 
-/** Returns the handler of errors that show that the service does not support a request. */
+/** Returns an error handler, which reports an unsupported request and rethrows any other error. */
 const onRefusal = (failOrWarn: typeof fail, todo: string) => (error: Error) => {
   if (error instanceof FilterContradiction || isUnanswerable(error)) return failOrWarn(error.message, todo);
   throw error;

@@ -45,7 +45,7 @@ const warningsOf = (warnings: LoadedConfig['warnings']) =>
 
 const mib = (bytes: number) => `${Math.round(bytes / MIB).toLocaleString('en-US')} MiB`;
 
-/** Checks whether every user can read a file with secrets. Its group may read it, as in containers. */
+/** Checks that only owner and group can read files with secrets. Containers often need the group's access. */
 function checkPermissions({ file, config }: LoadedConfig, env: Env): readonly Diagnosis[] {
   const files = filesWithSecrets(file, config, env);
   const open = files.filter(file => (statSync(file, { throwIfNoEntry: false })?.mode ?? 0) & 0o007);
@@ -75,7 +75,7 @@ async function checkStore({ kind, path, url, schema }: StoreOptions, env: Env): 
   return ok(`${subject} has no tables in schema ${schema} yet; the agent creates them when it starts`);
 }
 
-/** Opens a port. If it is in use, the process that holds the store shows whether an agent may be using it. */
+/** Opens a port. If it is in use, the lock of the store shows whether an agent probably uses the port. */
 async function checkPort(listen: string, { kind, path }: StoreOptions): Promise<Diagnosis> {
   const server = createServer();
   try {
@@ -152,7 +152,7 @@ export async function examine(file: string, deps: DoctorDeps) {
   const secrets = createSecretValues(config, deps.env);
   return withClosing(async closing => {
     const accounts = config.accounts.map(settings => {
-      // Separate connections, so that each account opens one whose certificate can be checked.
+      // Do not share connections: each account must open its own, so that the certificate can be checked.
       const dispatchers = createDispatchers(deps.env);
       closing.add('connections', () => dispatchers.destroy());
       return accountProbes(settings, accountMayAct(config, settings.name), { ...deps, secrets, dispatchers });

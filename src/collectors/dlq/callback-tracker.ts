@@ -106,7 +106,7 @@ const sightingOf = (
   episode: `${firstSeenAt.toString(36)}-${run}`,
 });
 
-/** Collects the callbacks of one walk that are tracked. `known`: those with an episode, for which there is always room. */
+/** Collects the tracked callbacks of one walk. `known`: callbacks with an episode, for which capacity is reserved. */
 function createSeen(unreported: CallbackTracking['unreported'], known: ReadonlyMap<bigint, Episode>) {
   const found = new Map<bigint, DlqEntry>();
   /** Entries listed with any callback state. */

@@ -156,7 +156,7 @@ export interface DlqServices {
   readonly withdrawFiltersAfter?: number | undefined;
   readonly routes?: Routes | undefined;
   readonly isLogged?: boolean | undefined;
-  /** By default, callbacks reported as in progress are tracked, however long two walks are apart. */
+  /** By default, callbacks reported as in progress are tracked, regardless of the time between two walks. */
   readonly callbacks?: CallbackTracking | undefined;
   readonly clockOffset?: TrackerOptions['clockOffset'];
   readonly serviceClock?: ServiceTime | undefined;

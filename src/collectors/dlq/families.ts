@@ -18,7 +18,7 @@ export interface SelectionFacts {
   readonly oldestEntered: number | undefined;
   readonly entered: number;
   readonly left: Readonly<Record<LeftReason, number>>;
-  /** Whether every row of the filter contains all fields of its `match` and matches. */
+  /** Whether every row of the filter contains all fields of `match`, with matching values. */
   readonly isProven: boolean;
   readonly isContradicted: boolean;
 }
@@ -81,7 +81,7 @@ function cut(counts: ReadonlyMap<string, number>, shown: ReadonlySet<string>): M
   return others > 0 ? kept.set(OTHER, others) : kept;
 }
 
-/** Maximum number of kinds with a series, and so in each sample of the history: the largest ones. */
+/** Maximum number of kinds with a series, and of kinds in each sample of the history. The largest kinds are kept. */
 export const MAX_KINDS_SHOWN = 50;
 
 function kindFacts({ all, kinds }: DlqMemory): KindFacts {

@@ -39,7 +39,7 @@ const VERSION = /^v\d{1,3}$/i;
 const MAX_SEGMENT = 40;
 const MAX_SEGMENTS = 12;
 
-/** Puts `*` in place of segments that probably differ between messages: long ones, and those with a digit except versions. */
+/** Replaces segments that probably differ between messages by `*`: long ones, and those with a digit that are not versions. */
 export function shapeOf(path: string): string {
   const segments = path.split('/', MAX_SEGMENTS);
   const shape = segments.map(segment =>
@@ -85,7 +85,7 @@ export function addToKinds(kinds: DeadLetterKinds, entry: DlqEntry, destination:
 
 export type KindHistory = ReturnType<typeof createKindHistory>;
 
-/** Maximum number of stored kinds. Beyond it, the kinds not seen for longest are evicted and count as new if they reappear. */
+/** Maximum number of stored kinds. Above it, the least recently seen kinds are evicted. They count as new if they reappear. */
 const MAX_KNOWN = 10_000;
 /** Version of the grouping rule. Increment it when the ids of kinds change, or all kinds would count as new. */
 const RULE = 1;
@@ -113,7 +113,7 @@ export function createKindHistory(routes: readonly string[], stored: ReadonlyMap
   /** Whether kinds grouped by this rule are stored. Only then do unknown kinds count as new. */
   let hasBegun = before?.rule === rule;
   const changes = new Map<string, string | null>();
-  /** In the order in which they were last seen. */
+  /** Ids of the known kinds, the least recently seen first. */
   const known = new Set<string>();
   for (const key of stored.keys()) {
     if (!key.startsWith(KEYS)) continue;

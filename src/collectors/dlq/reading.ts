@@ -12,7 +12,7 @@ import { isFilter, type Selection, type Task } from './selection.ts';
 export interface Read {
   readonly selection: Selection;
   readonly rows: readonly DlqEntry[];
-  /** Number of unreadable rows of the whole task, set on its last page only: a replaced task is read again. */
+  /** On the last page, the number of unreadable rows of the task; else 0, because a replaced task is read again. */
   readonly rejected: number;
   readonly isPartial: boolean;
 }
@@ -206,7 +206,7 @@ export function startReading(
       change();
       return taken;
     },
-    /** Filters that could not be read or that their rows contradict. They do not fail the walk. */
+    /** Filters that could not be read or are contradicted by their rows. They do not fail the walk. */
     failed,
     isProven: (filter: Selection): boolean => proofs.get(filter)?.isProven() ?? true,
   };

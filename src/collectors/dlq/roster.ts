@@ -150,8 +150,8 @@ export class Roster {
   }
 
   /**
-   * Marks an entry as seen and returns its previous state. `first`: unknown; without `isKept`, the entry is a newcomer until kept.
-   * `kept`: was a newcomer until this call. `again`: already marked. `known`: anything else.
+   * Marks an entry as seen and returns its previous state: `first` (unknown), `kept` (a newcomer until this call), `again`
+   * (already marked) or `known`. Without `isKept`, an unknown entry becomes a newcomer.
    */
   see(id: bigint, since: number, isKept: boolean): 'first' | 'known' | 'again' | 'kept' {
     const { low, high, slot, place } = this.#find(id);

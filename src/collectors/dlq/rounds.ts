@@ -30,7 +30,7 @@ import {
 } from './selection.ts';
 
 export interface RoundContext extends Pick<ObserveContext<DlqMemory, unknown>, 'api' | 'memory' | 'now' | 'signal'> {
-  /** Start of the round by the service's clock, which entries, their ages and their expiry are compared with. */
+  /** Start of the round by the service's clock. Entry times, ages and expiry times refer to this clock. */
   readonly serviceNow: number;
   readonly meaning: DateField;
   readonly retention: number | undefined;

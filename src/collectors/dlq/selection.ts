@@ -99,7 +99,7 @@ export const sizeOf = ({ roster, ambiguity }: Selection) =>
 const firstSeen = (roster: Roster, id: bigint, { enteredAt }: DlqEntry, now: number) =>
   enteredAt ?? roster.since(id) ?? now;
 
-/** Starts a complete read, which replaces an unfinished one and discards its newcomers. */
+/** Starts a complete read. Abandons an unfinished complete read, and discards the new entries that it found. */
 export function beginWalk(selection: Selection, id: WalkId): void {
   selection.roster.dropNewcomers();
   selection.roster.clearMarks();

@@ -28,8 +28,8 @@ const MAX_MINUTES = 5;
 const MANY = 50_000;
 
 /**
- * Returns the next range older than `lateSweep` and outside the overlap of other reads, or undefined. Ranges end with a minute. In a
- * quiet log, the last one ends where the tail starts, because neither would read the rest of that minute.
+ * Returns the next range older than `lateSweep` and outside the overlap of other reads, or undefined. Ranges end with a minute.
+ * In a quiet log, the last range ends where the tail starts: no other read would include the rest of that minute.
  */
 function nextRange(
   { checkpoint, minutes }: Memory,
@@ -107,7 +107,7 @@ const options = z.strictObject({
 export type EventsOptions = z.output<typeof options>;
 
 export interface EventsServices {
-  /** Time past its due time after which an open message is overdue (ms). */
+  /** Time from the due time of an open message until the message is overdue (ms). */
   readonly onTimeWithin?: number | undefined;
   readonly schedules?: readonly Schedule[] | undefined;
   readonly routes?: Routes | undefined;

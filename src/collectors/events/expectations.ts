@@ -9,7 +9,7 @@ export interface TimeSpan {
 
 /** An expected start without an outcome. Times are in milliseconds since the Unix epoch. */
 interface Expectation {
-  /** A message created between `at` and `until` fulfils the expectation, or one created up to `EARLY` before `at`. */
+  /** Time of the expected start. The message may be created up to `EARLY` before it. */
   readonly at: number;
   /** End of grace after `at`, or after its repetition when clocks are set back. */
   readonly until: number;
@@ -44,7 +44,7 @@ const EARLY = 2000;
 export const overlaps = (span: TimeSpan | undefined, from: number, to: number) =>
   span !== undefined && span.from <= to && span.to >= from;
 
-/** Returns the outcome of an expected start at `time`, or undefined while it is open. */
+/** Returns the outcome that an expected start has at `time`; undefined while it is open. */
 function outcomeOf({ at, until, startedAt, deliveredAt, unread }: Expectation, endsWithin: number, time: number) {
   if (startedAt === undefined) {
     if (time < until) return undefined;
@@ -99,7 +99,7 @@ export function createTimetable(
   return {
     begin(now: number): boolean {
       if (state.expectedTo !== undefined) return false;
-      // An earlier message may have been the start of the next two seconds.
+      // The message of a start in the next two seconds may have been created before the first read.
       state.expectedTo = now + EARLY;
       return true;
     },
@@ -137,7 +137,7 @@ export function createTimetable(
       }
       return isChanged;
     },
-    /** Marks a span of the log as incompletely read. Skips starts that have not been added yet if it may contain their message. */
+    /** Marks a span of the log as incompletely read. Skips starts not added yet whose messages the span may contain. */
     markUnread(span: TimeSpan): boolean {
       let isChanged = false;
       for (const open of state.open) {

@@ -113,7 +113,7 @@ export const eventFamilies = {
   }),
   lag: gauge({
     name: 'delivery_event_log_lag_seconds',
-    help: 'Delay of the event log: how long after an event a read still did not list it. The value is the maximum over the last 10 to 20 minutes. Periods without new events are skipped.',
+    help: 'Delay of the event log: time from an event to the last read that did not list it. The value is the maximum over the last 10 to 20 minutes. Periods without new events are skipped.',
     pick: ({ gauges }) => toSeconds(gauges?.lag),
   }),
   since: gauge({
@@ -135,7 +135,7 @@ export const eventFamilies = {
   }),
   redelivered: counter({
     name: 'delivery_messages_redelivered_total',
-    help: 'Repeated deliveries: delivery attempts that began before the result of the previous attempt, and attempts that began up to events.overlap after the message had ended. The former are counted events.lateSweep later, because the result of the previous attempt may be delayed.',
+    help: 'Repeated deliveries: delivery attempts that began before the result of the previous attempt or up to events.overlap after the end of the message. If the previous attempt has no result, the attempt is counted after events.lateSweep, because that result may be delayed.',
     labels: ['destination'],
     pick: facts => perDestination(facts, ({ redelivered }) => [{ labels: {}, value: redelivered }]),
   }),

@@ -10,7 +10,7 @@ const MAX_SUSPECTS = 10_000;
 
 const rowOf = (message: bigint) => `redelivery/${message.toString(16)}`;
 
-/** Counts a redelivery that cannot be refuted: one after the message's end. */
+/** Counts a redelivery at `time`, unless that is before the floor. */
 function countRedelivery({ checkpoint, destinations, touched }: Memory, destination: string, time: number): void {
   if (!checkpoint || time <= checkpoint.floor) return;
   const { row, tally } = destinations.of(destination, time);
@@ -76,16 +76,16 @@ export const MAX_OPEN = 100_000;
 
 /** Limits of lifecycle tracking. Times are in milliseconds. */
 export interface Limits {
-  /** Maximum delay of an event that is processed in order: events up to this much older than the newest one are read again. */
+  /** Maximum delay of an event that is processed in order. */
   readonly overlap: number;
   readonly maxOpen: number;
-  /** Time past its due time after which an open message is overdue. */
+  /** Time from the due time of an open message until the message is overdue. */
   readonly onTimeWithin: number;
 }
 
 const CREATED = EVENT_STATES.indexOf('created');
 
-/** Time past its due time after which an open message is dropped (ms), because its final event must have been lost. */
+/** Time from the due time of an open message until it is dropped (ms): its final event must have been lost. */
 const DROPPED_AFTER = 14 * 86_400_000;
 
 /** Tracks message lifecycles up to the watermark, in chronological order. Events before the floor are not counted. */

@@ -65,7 +65,7 @@ export function createRecentEvents(window: number) {
 /** Time of the last delivery of each queue that the log lists (ms since the Unix epoch); 0 if no delivery is known. */
 export type QueueDeliveries = ReadonlyMap<string, number>;
 
-/** Maximum number of queues, those with the newest deliveries. */
+/** Maximum number of queues. The queues with the newest deliveries are kept. */
 const MAX_QUEUES = 1000;
 
 export const createQueueDeliveries = () => new BoundedMap<string, number>(MAX_QUEUES);
@@ -129,7 +129,7 @@ export interface Checkpoint {
   /** Time up to which the sweep has read the log again. */
   sweptTo: number;
   nextChunk: number;
-  /** Last part of the log that is not known to be complete. */
+  /** The latest span of the log that may lack events. */
   unread?: TimeSpan | undefined;
   /** Option `destination` when the checkpoint was written. */
   destination: string;
@@ -174,7 +174,7 @@ export interface Memory {
   /** Events kept for deduplication, by the number of the read that found them. */
   readonly chunks: Map<number, readonly KeptEvent[]>;
   pending: readonly KeptEvent[];
-  /** End times of messages that ended at most the overlap before the watermark, or later. */
+  /** End times of messages, from `endsKeptFrom` on. */
   readonly ended: Map<bigint, number>;
   /** Identities of counted events by minute, for the sweep. */
   readonly minutes: Map<number, BigUint64Array>;
@@ -270,11 +270,11 @@ export function identitiesWithin({ chunks }: Memory, from: number, to: number): 
   return identities;
 }
 
-/** Start of the ends that are kept. Events after the watermark are compared with ends up to the overlap before them. */
+/** Returns the time from which end times are kept. An event is compared with ends up to the overlap before the event. */
 export const endsKeptFrom = ({ dedupeFrom, watermark }: Checkpoint, overlap: number) =>
   Math.min(dedupeFrom, watermark) - overlap;
 
-/** Keeps events that may be read again, for deduplication, and ends. Drops older events. */
+/** Keeps events that may be read again, for deduplication. Drops older events and older end times. */
 export function keepForDedupe(memory: Memory, fresh: readonly KeptEvent[], overlap: number): void {
   const { checkpoint, chunks, touched, ended } = memory;
   if (!checkpoint) return;

@@ -13,11 +13,11 @@ export interface DoubleStart {
   readonly at: number;
 }
 
-/** Messages created within this time are of one start: a URL group may list a URL twice (ms). */
+/** Messages created within this time (ms) belong to one start: a URL group may list a URL twice. */
 const ONE_START = 1000;
 /** A message for the same URL within this time is a second start: schedules start at most once a minute (ms). */
 export const NEXT_START = 30_000;
-/** Maximum number of recent starts, and of schedules with repeated ones. */
+/** Maximum number of recent starts, and of schedules with repeated starts. */
 const MAX = 5000;
 
 /** Finds schedules that start twice for the same time, by schedule id. */
@@ -25,7 +25,7 @@ function createDoubleStarts() {
   const starts = new BoundedMap<string, number>(MAX);
   const doubles = new BoundedMap<string, DoubleStart>(MAX);
   return {
-    /** Returns the start that an event shows: the schedule id after a hash of the URL. */
+    /** Returns the key of the start that an event shows: a hash of the URL, then the schedule id. */
     of: ({ state, schedule, url = '' }: DeliveryEvent): string | undefined =>
       state === 'created' && schedule !== undefined ? `${hash64(url).toString(16)} ${schedule}` : undefined,
     add(start: string, time: number): void {

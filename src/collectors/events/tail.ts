@@ -34,8 +34,8 @@ export interface TailWalk {
   /** Start of the read by the service's clock, or the time of the newest known event if that is later. */
   readonly until: number;
   /**
-   * End of the read, usually `until`. Fixed, so that the read ends even while new events arrive. Later than `until` if another clock
-   * is ahead: only then does the log show which clock it follows.
+   * End of the read, usually `until`. Fixed, so that the read ends even while new events arrive. Later than `until` if another
+   * clock is ahead, so that the listed events show which clock the log follows.
    */
   readonly end: number;
   /** Start of the read by the agent's clock. */
@@ -52,7 +52,7 @@ export interface TailWalk {
   before: Pick<Checkpoint, 'readTo' | 'newest'> | undefined;
 }
 
-/** Interval at which events that have become older than the overlap are read again, or the overlap if that is shorter (ms). */
+/** Interval at which events that have become older than the overlap are read again (ms). A shorter overlap replaces it. */
 const SETTLE_EVERY = 60_000;
 /** Time before the newest event at which every read starts, unless the overlap is shorter (ms). Most events are delayed by less. */
 const READ_BACK = 10_000;
@@ -116,7 +116,7 @@ function startTail(
   };
 }
 
-/** Maximum number of attempts to read the first pages: one to see that the clocks differ, one by the service's clock, and another. */
+/** Maximum number of attempts to read the first pages: one shows that the clocks differ, two more use corrected times. */
 const MAX_ATTEMPTS = 3;
 
 /** Returns the time of the newest event of a range if it is newer than all known ones. */
@@ -127,8 +127,8 @@ function newestNew({ newest = Number.NEGATIVE_INFINITY }: TailWalk, { events }: 
 }
 
 /**
- * Starts a tail and reads its first pages. Reads them again if the responses show that the service's time was wrong: it decides
- * which messages are overdue and which starts were missed.
+ * Starts a tail and reads its first pages. Reads them again if the responses show that the assumed service time was wrong. This
+ * time decides which messages are overdue and which starts were missed.
  */
 export async function readFirst(context: TailContext, options: TailOptions, serviceTime: ServiceTime) {
   const { memory, now } = context;
@@ -294,7 +294,7 @@ function countFresh(
   for (const event of counted) countByDestination(memory, event);
   addToMinutes(memory, counted);
   // The previous read did not list these events yet.
-  // An event in the skipped part was last looked for at most `READ_BACK` after it.
+  // Earlier reads searched for events up to `skippedTo` for the last time at most `READ_BACK` after them.
   const skippedTo = walk.readBack.skip?.to ?? Number.NEGATIVE_INFINITY;
   for (const { time } of counted) {
     const lag = checkpoint.readTo - time;

@@ -107,8 +107,8 @@ export class TraceCollector {
   }
 
   /**
-   * Adds an event. `isLate`: later events of the message may have been followed, so the event only marks the message as partial,
-   * unless it is the end of the known events.
+   * Adds an event. `isLate`: later events of the message may have been followed. A late event only marks the message as partial,
+   * unless it ends the message and follows a known event.
    */
   add({ message, time }: Pick<FollowedEvent, 'message' | 'time'>, row: DeliveryEvent, isLate: boolean): void {
     const known = this.#open.get(message);

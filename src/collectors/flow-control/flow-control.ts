@@ -22,9 +22,9 @@ const PROBE_EVERY = 60 * MINUTE;
 const TIMEOUT = 5000;
 
 /**
- * Creates a function that reads the account's parallelism at most once a minute. It returns undefined if the service does not
- * report it, and an empty object if it is unknown. It rejects only if `signal` is aborted. Call it after keys of the account have
- * been read: a missing path then shows that the service lacks it.
+ * Creates a function that reads the account's parallelism at most once a minute. The function returns undefined if the service
+ * lacks this value, and an empty object if the value is unknown. It rejects only if `signal` is aborted. Call it after keys of
+ * the account have been read: a 404 then shows that the service lacks the value.
  */
 function createParallelismReader() {
   let last: { readonly value: GlobalParallelism | undefined; readonly at: number } | undefined;
@@ -168,7 +168,7 @@ export function createFlowControl(
       const rows = new Map<string, FlowControlEntry>();
       let collisions = 0;
       const unreadable = await api.flowControl(signal, entry => {
-        // U+FFFD replaces unreadable characters, so that different keys may have the same name.
+        // U+FFFD replaces unreadable characters: two keys may become equal.
         if (rows.has(entry.key) && entry.key.includes('\ufffd')) collisions += 1;
         rows.set(entry.key, entry);
       });
@@ -222,7 +222,7 @@ interface WatchedKeys {
 
 /**
  * Reads the watched keys. A 404 may be due to a wrong path, region or proxy, so a key is missing only if the list of keys lacks
- * it, too. The list is read if the last one does not show that. Throws the 404 if a key is listed.
+ * it, too. Reads the list unless a recent list lacks all missing keys. Throws the 404 if a key is listed.
  */
 async function readWatched(
   api: Reader,

@@ -32,7 +32,7 @@ export function restoreLimits(rows: ReadonlyMap<string, string>): TrackedLimits 
   return new Map(stored.map(value => JSON.parse(value) as [string, KeyLimits]));
 }
 
-/** Compares the limits of a key with its last reported ones. A limit that is not reported is unchanged. Returns `before` if all are. */
+/** Compares the limits of a key with its last reported ones. Returns `before` if no reported limit has changed. */
 function compare(before: KeyLimits | undefined, entry: FlowControlEntry, at: number) {
   const { parallelismLimit: parallelism, rateLimit: rate, ratePeriodSeconds: period } = entry;
   const reported = { parallelism, rate, period };
@@ -49,8 +49,8 @@ function compare(before: KeyLimits | undefined, entry: FlowControlEntry, at: num
 type ReadKeys = ReadonlyMap<string, unknown>;
 
 /**
- * Adds reads of keys that were made at `at`. `keys`: keys from the previous reads; `readFrom`: those at the start of this read. A
- * key that has been read since is skipped, because this read may be the older one.
+ * Adds reads of keys that were made at `at`. `keys`: keys from the previous reads; `readFrom`: `keys` at the start of this read.
+ * A key that has been read since is skipped, because this read may be the older one.
  */
 export function followLimits(
   { limits: before, keys }: { readonly limits: TrackedLimits; readonly keys: ReadKeys },

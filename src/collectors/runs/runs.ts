@@ -87,7 +87,7 @@ function createRuns(
       const others = rows.filter(
         ({ state, createdAt = before }) => (state !== 'started' && state !== 'unknown') || createdAt > before,
       ).length;
-      // Other runs may displace those that were asked for.
+      // Other runs may displace the requested ones on the page.
       if (others > 0 && old.length === 0) {
         const counts = `${others} of ${rows.length} rows do not match`;
         throw new FilterContradiction(`the service ignores the parameter state or toDate: ${counts}`);

@@ -42,7 +42,7 @@ export interface ScheduleHistory {
   readonly missedAt?: number | undefined;
   readonly unexpected: number;
   readonly unexpectedAt?: number | undefined;
-  /** Repeated starts in the event log that `unexpected` includes. */
+  /** Number of repeated starts in the event log that have been added to `unexpected`. */
   readonly doubles?: number | undefined;
   /** First complete list without the schedule. */
   readonly goneSince?: number | undefined;
@@ -82,7 +82,7 @@ function isUnexpected(before: ScheduleHistory, row: ServiceSchedule, after: Occu
   if (before.lastRunAt === undefined || lastRunAt <= before.lastRunAt) return false;
   if (row.paused && before.pausedSince !== undefined) return lastRunAt > before.pausedSince + LOADING;
   const isMakingUp = before.missedAt !== undefined && lastRunAt < before.missedAt + MAKE_UP;
-  // The event log shows a start so soon after another one.
+  // A second start within `NEXT_START` is found in the event log.
   const isInLog = lastRunAt < before.lastRunAt + NEXT_START;
   if (row.paused !== false || before.paused !== false || isMakingUp || isInLog) return false;
   const expected = [before.dueAt, after?.(before.lastRunAt + EARLY)?.at].filter(time => time !== undefined);
@@ -110,15 +110,15 @@ function followRow(
     unexpectedAt: isExtra ? row.lastRunAt : known.unexpectedAt,
     goneSince: undefined,
   };
-  // A start before a change that the service may not have applied yet, or during a pause, is not expected.
+  // Expect no start during a pause, nor soon after a change, which the service may not have applied yet.
   const isWatched = isSame && before.paused === false && paused === false;
   if (!isWatched) return { ...history, expectedTo: at + LOADING, missedAt: undefined };
-  // A row without the last start, which an earlier one had, does not show whether the schedule started.
+  // If this row lacks the last start, but an earlier row had one, it is unknown whether the schedule started.
   const isReported = row.lastRunAt !== undefined || known.lastRunAt === undefined;
   const evaluated = isReported ? addMissed(history, before.dueAt, at, after) : history;
   const from = firstExpected(evaluated);
   const isDue = (time: number | undefined) => time !== undefined && time > from && time <= at;
-  // Of starts in the past, the service announces none, even if they are still within grace.
+  // The service announces no past starts, even if they are still within grace.
   const pending = [before.dueAt, after?.(from)?.at].find(isDue);
   return pending === undefined ? evaluated : { ...evaluated, dueAt: pending };
 }
@@ -168,7 +168,7 @@ export interface ScheduleListFacts {
   /** Number of schedules that report whether they are paused; undefined before the first read. */
   readonly states: Readonly<Record<'active' | 'paused', number>> | undefined;
   readonly listed: readonly ListedSchedule[];
-  /** Schedules that complete lists of the last day no longer contained. */
+  /** Schedules that disappeared from the complete lists within the last day. */
   readonly gone: readonly Pick<ListedSchedule, 'name' | 'history'>[];
   readonly beyondCap: number;
 }
@@ -341,7 +341,7 @@ function createScheduleList(
     restore(rows) {
       const all = [...rows].flatMap(([key, row]) => {
         if (!key.startsWith(ROW)) return [];
-        // The event log counts repeated starts anew.
+        // After a restart, the event log counts repeated starts from 0.
         return { ...(JSON.parse(row) as ScheduleHistory), doubles: 0 };
       });
       const histories = new Map(all.map(history => [history.id, history]));

@@ -78,7 +78,7 @@ function allRows(state: EmulatorState): RunRow[] {
   return rows.sort((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1));
 }
 
-/** Lists runs, latest first. Date filters compare the time of creation, because the interface does not say which time. */
+/** Lists runs, latest first. Date filters compare the time of creation, because the documentation does not specify the time. */
 const listRuns: Handler = (state, request, response) => {
   const parameters = parametersOf(request);
   const [from = 0, to = Number.POSITIVE_INFINITY, count = PAGE] = ['fromDate', 'toDate', 'count'].map(name => {
