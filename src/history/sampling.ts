@@ -9,7 +9,7 @@ export interface Recorded {
   readonly largest?: number;
   /** Whether the sum of all series is recorded, too. */
   readonly sum?: boolean;
-  /** Other families to record, limited to the labels of this family's recorded series. */
+  /** Other families. A series of them is recorded if its labels equal those of a recorded series of this family. */
   readonly along?: readonly Family[];
 }
 

@@ -20,7 +20,7 @@ export const BOUNDS = {
   pipelined: 4,
 };
 
-/** Time without a violation (ms) after which the next one is logged. */
+/** Time without a violation (ms) after which the next violation is logged. */
 const QUIET = 60_000;
 
 export type LogBound = (bound: string, fields: object, message: string) => void;

@@ -113,7 +113,7 @@ function limitConnections(server: Server, bounds: Bounds, logBound: LogBound, on
     // Each request adds three listeners to its connection.
     server.on(event, (socket: Socket) => void socket.setMaxListeners(10 + 3 * bounds.pipelined));
   }
-  /** Connections by client, in the order in which they were opened or their last response ended. */
+  /** Connections by client, ordered by the end of their last response or, before any response, by their start. */
   const open = new Map<string, Connection>();
   server.on('connection', (socket: Socket) => {
     if (open.size >= max) {

@@ -51,7 +51,7 @@ class Comparer {
     this.#within = within;
   }
 
-  /** Rejects if the thread fails. The next comparison then starts another one. */
+  /** Rejects if the thread fails. The next comparison then starts another thread. */
   async compare(check: PasswordCheck): Promise<boolean> {
     if (this.#isClosed) throw new Error('closed');
     try {

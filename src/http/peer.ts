@@ -19,7 +19,7 @@ export const SIGNATURE = 'Delivery-Watch-Signature';
 export const FOREIGN_KEY = 'the request is not signed with the key of this store';
 /** Maximum clock skew (ms). A signature can be replayed for this long, with the same path and query. */
 const SKEW = 600_000;
-/** Timeouts of a command's request and of a forwarded one, which may be a look-up (ms). */
+/** Timeouts of requests from commands, and of requests that a standby forwards, which may be look-ups (ms). */
 const [WITHIN, FORWARDED_WITHIN] = [5000, 15_000];
 const MAX_BODY_BYTES = 2 ** 24;
 
@@ -33,7 +33,7 @@ export type PeerKey = ReturnType<typeof createPeerKey>;
 export function createPeerKey(secret: string, now: () => number = systemClock.now, ownHealth = HEALTH_PATH) {
   const macOf = (head: string, body: string | Buffer) =>
     createHmac('sha256', secret).update(`${head}\n`).update(body).digest('base64url');
-  // The lengths of the bytes differ if a text is not ASCII.
+  // `timingSafeEqual` throws if the lengths in bytes differ. `other` is ASCII.
   const isSame = (one: string, other: string) =>
     Buffer.byteLength(one) === other.length && timingSafeEqual(Buffer.from(one), Buffer.from(other));
   return {
@@ -47,7 +47,7 @@ export function createPeerKey(secret: string, now: () => number = systemClock.no
       const isServed = !url.startsWith(HEALTH_PATH) || [HEALTH_PATH, ownHealth].includes(url);
       return method === 'GET' && isServed && Math.abs(now() - Number(at)) <= SKEW && isSame(mac, macOf(at, url));
     },
-    /** Signs each response together with the header of its request, so that it is not accepted as the response to a later one. */
+    /** Signs a response and the header of its request, so that it is not accepted as the response to a later request. */
     signResponse: (authorization: string, status: number, body: string | Buffer): string =>
       macOf(`${authorization}\n${status}`, body),
     isSame,
@@ -140,7 +140,7 @@ export async function forwardToPeer(
 export const healthPathOf = (file: string): string =>
   `${HEALTH_PATH}?agent=${encodeURIComponent(`${hostname()}:${resolve(file)}`)}`;
 
-/** Requests the health of an agent. Rejects unless the agent with this key responds; if `hasKey` is false, unless any agent does. */
+/** Requests the health of an agent. Rejects unless an agent with this key responds or, if `hasKey` is false, any agent. */
 export async function healthOfPeer(peer: Peer, hasKey: boolean, path: string, signal: AbortSignal): Promise<void> {
   const { isSigned, body } = await send(peer, path, signal);
   // The port for probes ignores a signature with another key.

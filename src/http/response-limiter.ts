@@ -23,7 +23,7 @@ export type ResponseLimiter = ReturnType<typeof createResponseLimiter>;
 
 const FEW = 2;
 
-/** Limits unread responses to `maxBytes` or two different bodies. Above the limit, disconnects the clients that have been idle longest. */
+/** Limits unread responses to `maxBytes`, but allows two bodies. Above the limit, disconnects clients that are idle longest. */
 export function createResponseLimiter(maxBytes: number, onCut: (request: IncomingMessage) => void) {
   /** Bodies of unread responses. The client that has been idle longest is first. */
   const unread = new Map<IncomingMessage, Buffer>();

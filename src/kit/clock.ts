@@ -11,7 +11,7 @@ export interface Clock {
 /** Maximum clock skew relative to the service (ms). Above it, auto-cancel stops. */
 export const MAX_CLOCK_SKEW = 5000;
 
-/** Largest difference from the service's clock that is used (ms). A larger one is only reported: it could hide or expire all data. */
+/** Maximum correction by the service's clock (ms). A larger difference is only reported: its correction could hide all data. */
 export const MAX_CLOCK_CORRECTION = 86_400_000;
 
 /** Maximum delay of setTimeout (ms): Node.js fires longer timers immediately. */

@@ -96,8 +96,8 @@ export function removeFile(path: string): void {
 }
 
 /**
- * Creates a file with mode 0600 to append to. Throws if the file exists, or if `size` bytes cannot be written to it; they are
- * removed again.
+ * Creates a file with mode 0600 to append to. Throws if the file exists, or if `size` test bytes cannot be written to
+ * it. Removes the test bytes.
  */
 export function createAppendFile(path: string, size: number) {
   const handle = openSync(path, 'ax', 0o600);

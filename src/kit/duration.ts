@@ -25,7 +25,7 @@ const LARGE_UNITS = [
   ['min', 60],
 ] as const;
 
-/** Duration from which two units contain no seconds (s). */
+/** Duration (s) from which a text with two units contains no seconds. */
 const COARSE = 600;
 
 /**

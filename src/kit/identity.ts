@@ -11,7 +11,7 @@ function plain(value: unknown): unknown {
   if (typeof value === 'function') throw new Error('a function has no identity');
   if (Array.isArray(value)) return value.map(plain);
   if (typeof value !== 'object' || value === null) return value;
-  // Compiled values, such as patterns, have a source.
+  // `toJSON` of a compiled value, such as a pattern, returns its source.
   if ('toJSON' in value && typeof value.toJSON === 'function') return ['text', plain(value.toJSON())];
   const entries = Object.entries(value).filter(([, inner]) => inner !== undefined);
   return Object.fromEntries(entries.sort(([a], [b]) => (a < b ? -1 : 1)).map(([key, inner]) => [key, plain(inner)]));

@@ -3,7 +3,7 @@ import { z } from 'zod';
 export const intOption = ({ min, max, otherwise }: { readonly min: number; max: number; otherwise: number }) =>
   z.int().min(min).max(max).default(otherwise);
 
-/** Whether data is read that the service may lack. */
+/** Whether to read data that the service may lack. */
 export const AutoOrOff = z
   .union([z.literal('auto'), z.literal(false)], { error: 'must be auto or false' })
   .default('auto');

@@ -6,11 +6,9 @@ import { cutText, printable } from './text.ts';
 const MARK = '<secret>';
 /** Maximum length of examined text (characters). It is above the output's limit, because most of the text may be redacted. */
 const MAX_EXAMINED = 1024;
-/** Length of the end of cut text that is examined but not shown, because it may be the start of a secret (characters). */
+/** Length of the end of truncated text (characters). The end is examined but not shown: it may be the start of a secret. */
 const MARGIN = 64;
-/**
- * Minimum length of a matched part of a secret (characters). URL paths contain ordinary words, so their parts must be longer.
- */
+/** Minimum length of a matched part of a secret (characters). It is larger for URL paths, which contain ordinary words. */
 const GRAM = 8;
 const PATH_GRAM = 16;
 /** Minimum length of a redacted secret: shorter ones would match ordinary words. */
@@ -110,7 +108,7 @@ function partsOf(secret: string): readonly (readonly [part: string, gram: number
 const inBase64 = (text: string) =>
   [0, 1, 2].map(before => {
     const bytes = Buffer.concat([Buffer.alloc(before), Buffer.from(text)]);
-    // Cut off characters that depend on surrounding bytes.
+    // Omit the characters that depend on surrounding bytes.
     return bytes
       .toString('base64')
       .replace(/=+$/, '')

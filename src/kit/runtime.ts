@@ -3,7 +3,7 @@ import type { Log } from './log.ts';
 import type { Env } from './secret.ts';
 import type { Tracer } from './tracer.ts';
 
-/** What most parts of a process need from it. */
+/** Dependencies of most parts of a process. */
 export interface Runtime {
   readonly env: Env;
   readonly clock: Clock;

@@ -6,7 +6,7 @@ const SLICE = 5;
 export type Yielder = ReturnType<typeof createYielder>;
 
 /**
- * Interleaves long tasks with other work. Each piece of a task takes as long as the other work before it (ms: at least 5, at
+ * Interleaves long tasks with other work. Each piece of a task takes as long as the other work before it (at least 5 ms, at
  * most `longest`), so tasks take about half of a busy process's time.
  */
 export function createYielder(longest = SLICE, clock: Pick<Clock, 'monotonic'> = systemClock) {

@@ -217,7 +217,7 @@ const unpagedList = <Row extends ListedRow>(
   ...own,
 });
 
-/** Flow-control keys, the longest waitlist first. One read cannot decide every state. */
+/** Flow-control keys, the longest waitlist first. A single read cannot distinguish the states `moving` and `waiting`. */
 export const KEY_LIST = unpagedList<FlowControlEntry>((reader, ...of) => reader.flowControl(...of), {
   rank: ({ waitlistSize = 0 }) => waitlistSize,
   id: ({ key }) => key,

@@ -82,7 +82,7 @@ export const proveEvents = ({ state: wanted, ...match }: EventQuery): Proof<Deli
     wanted === undefined ? undefined : state => isInState(state, wanted),
   );
 
-/** The interface does not say which time of a run the dates filter: that of its creation or of its end may match. */
+/** The API does not document which time of a run the dates filter, so its creation or its end may match. */
 export const proveRuns = ({ state: wanted, runs: _, ...match }: RunQuery): Proof<WorkflowRun> =>
   proveStates(
     proveEntries(match),

@@ -49,7 +49,7 @@ export interface Newest<Row> extends Quality {
 }
 
 /**
- * Reads the newest `limit` rows of a list. If the service ignores the requested order, it reads all pages for this. Throws
+ * Reads the newest `limit` rows of a list. If the service ignores the requested order, reads all pages. Throws
  * UpstreamError, and FilterContradiction if rows contradict a filter.
  */
 export async function readNewest<Row>(

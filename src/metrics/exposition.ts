@@ -201,7 +201,8 @@ export function createExposition(
     use,
     /**
      * Returns the complete exposition of `scope`; empty for an unknown account. Renders changed sources in slices, and yields to
-     * the event loop in between. If samples change during the rendering, some families may be older. Rethrows errors of `onError`.
+     * the event loop in between. If samples change during the rendering, some families may be older than others. Rethrows errors
+     * of `onError`.
      */
     async render({ scope, format, gzip: isGzip }: RenderOptions): Promise<Buffer> {
       const listed = families;

@@ -117,7 +117,7 @@ export interface KeptCounter<L extends string> extends Counter<L> {
 
 /**
  * `initial`: series exposed before their first increment. `changes`: counts the changes of all counters that share it. `before`: the
- * replaced counter; both share the initial series, so that late increments of the old one count.
+ * replaced counter. Both share the initial series, so that late increments of the replaced counter are not lost.
  */
 export function createCounter<L extends string>(
   family: Family<L>,

@@ -16,8 +16,8 @@ export const BURN_RATES = [14.4, 6, 3, 1] as const;
 export type BurnRate = (typeof BURN_RATES)[number];
 export const MONTH = 30 * DAY;
 /**
- * Burn rate at which an error budget burns too fast in both of two windows. The long window shows that the burn is significant,
- * the short one that it continues.
+ * Burn rate that is too high if both windows exceed it. The long window shows that the burn is significant, and the short
+ * window shows that it continues.
  */
 export interface BurnWindows {
   readonly times: BurnRate;
@@ -40,13 +40,13 @@ export const MAX_BAD_RATIO = 0.9;
 /** Time in which no message ends although at least `MIN_BAD` become overdue. */
 export const NOTHING_ENDED = 30 * MINUTE;
 
-/** Limits for a destination: failed attempts that must be exceeded, if fewer succeeded, and failed messages, if none was delivered. */
+/** Limits for a destination. `attempts`: failed attempts, if fewer succeed. `messages`: failed messages, if none is delivered. */
 export const DESTINATION = {
   attempts: { more: 10, over: 15 * MINUTE },
   messages: { fewest: 5, over: DAY },
 } as const;
 
-/** Limit for the share of attempts that are redeliveries. The service delivers at least once, so single ones are normal. */
+/** Limit for the share of attempts that are redeliveries. The service delivers at least once, so some redeliveries are normal. */
 export const REDELIVERED = 0.001;
 
 /** An increase must exceed `share` times the earlier number; this limit is at least `fewest` and at most `many`. */
@@ -75,20 +75,20 @@ export const RETENTION_EXCEEDED = 1.1;
  */
 export const BACKLOG_TREND = { fewest: 50, growth: { share: 0.5, fewest: 25, many: 100 } satisfies Growth } as const;
 
-/** Time for which the waitlist of an unpaused key must not change. */
+/** Time after which the unchanged waitlist of an unpaused key is reported. */
 export const WAITLIST_UNCHANGED = 30 * MINUTE;
 
 /** Window of the checks of requests and notifications. */
 export const RECENT_REQUESTS = 15 * MINUTE;
 /** Limits for requests that got 429: more than `share` of all requests, and at least `fewest`. */
 export const RATE_LIMITED = { share: 0.1, fewest: 5 } as const;
-/** Share of the remaining day for which the other requests must suffice. */
+/** Minimum share of the pro-rata budget (for the rest of the day) that must remain. */
 export const REQUESTS_LAST = 0.25;
-/** Intervals of complete walks for which a temporary error of a filter is not reported. */
+/** Time for which a temporary error of a filter is not reported (multiple of the interval of walks). */
 export const FILTER_WALKS = 1.5;
 /** Age of the newest event at which the log counts as lagging while messages are moving. */
 export const LOG_BEHIND = 15 * MINUTE;
-/** Difference between the clocks of the service and the agent that is reported. */
+/** Clock difference between the service and the agent above which the difference is reported. */
 export const CLOCK_SKEW = 10_000;
 /** Time for which data is stale before an account counts as blind. With default intervals this precedes any withdrawal of data. */
 export const BLIND_FOR = 2 * MINUTE;
@@ -104,7 +104,7 @@ export const UNRESOLVED = 30 * MINUTE;
 
 /** Time without a delivery after which a queue with waiting messages counts as blocked. */
 export const QUEUE_BLOCKED = 30 * MINUTE;
-/** Share of the plan's daily quota from which its end is forecast. */
+/** Used share of the plan's daily quota from which the agent forecasts when the quota ends. */
 export const QUOTA_USED = 0.5;
 /** Difference between two counts of the dead-letter queue that must be exceeded, both as a share and as a number. */
 export const DLQ_DIFFERENCE = { share: 0.1, fewest: 10 } as const;

@@ -65,7 +65,7 @@ export const STUCK_DEFAULTS = {
   assumeTimeout: 900_000,
 };
 
-/** Returns the time after which a callback is past its retries (ms). The reported number of retries may only raise the assumed one. */
+/** Returns the time after which a callback is past its retries (ms), from the reported or, if larger, the assumed number. */
 export function retriesEndAfter(
   { maxRetries }: Pick<DlqEntry, 'maxRetries'>,
   { pastRetryWindow, assumeMaxRetries, assumeTimeout }: Omit<typeof STUCK_DEFAULTS, 'inProgressFor'>,
@@ -75,7 +75,7 @@ export function retriesEndAfter(
   return { retries, ms: pastRetryWindow * retryWindow(retries, assumeTimeout) };
 }
 
-/** Whether a callback has been in progress for longer than the defaults of `stuckWhen`. The time since the last walk proves nothing. */
+/** Whether a callback was in progress for longer than the defaults of `stuckWhen`, not counting the time since the last walk. */
 export function isSuspected({ entry, firstSeenAt, lastSeenAt }: CallbackSighting): boolean {
   const seenFor = lastSeenAt - firstSeenAt;
   const isLong = seenFor >= STUCK_DEFAULTS.inProgressFor && seenFor > retriesEndAfter(entry, STUCK_DEFAULTS).ms;

@@ -33,8 +33,8 @@ const differs = (now: number | undefined, before: number | undefined) =>
  * 6. `moving`: the waitlist, the parallelism in use or the used rate has changed since the previous read.
  * 7. `waiting`: none of these has changed.
  *
- * Returns undefined if only a previous read could distinguish `moving` from `waiting`, and if the size of the waitlist is unknown. A field that the service does not report
- * supports no state.
+ * Returns undefined if the size of the waitlist is unknown, or if only a missing previous read could distinguish `moving` from
+ * `waiting`. An unreported field supports no state.
  */
 export function flowStateOf(
   key: FlowControlEntry,

@@ -2,7 +2,7 @@
 export interface Point {
   readonly at: number;
   readonly value: number;
-  /** Whether no samples were recorded for some time before this one, for example because the agent was down. */
+  /** Whether no samples were recorded for some time before this point, for example because the agent was down. */
   readonly isAfterGap?: boolean;
 }
 
@@ -25,7 +25,7 @@ export interface AccountHistory {
   /**
    * Returns the values of one series in the last `over` milliseconds, oldest first, preceded by the previous value unless a gap
    * follows it. Values before a change of the wall clock are omitted. Reads from memory, which contains at least the last 90 minutes.
-   * Of counters for longer windows, it has one value an hour for three days; the first one is up to two hours before the window.
+   * For longer windows, the first values may be hourly. The first hourly value may precede the window by up to two hours.
    */
   recent(series: string, over: number): readonly Point[];
 }

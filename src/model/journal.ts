@@ -26,7 +26,7 @@ export const FINAL_OUTCOMES = [
 
 export type FinalOutcome = (typeof FINAL_OUTCOMES)[number];
 
-/** What became of a planned callback. `in_progress`: until observation ended; `unknown`: its own end was not seen. */
+/** What became of a planned callback. `in_progress`: not ended when observation ended. `unknown`: its own end was not seen. */
 export const PLAN_OUTCOMES = ['success', 'failed', 'in_progress', 'unknown'] as const;
 export type PlanOutcome = (typeof PLAN_OUTCOMES)[number];
 /** Number of plans, and of plans by outcome. */

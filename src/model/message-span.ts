@@ -34,7 +34,7 @@ export interface MessageSpan {
   readonly result: 'delivered' | 'failed' | 'cancelled' | 'error';
   /** HTTP status of the last response; 0 if the destination did not respond. */
   readonly status: number | undefined;
-  /** Number of attempts up to this one, or of the delivery. */
+  /** For an attempt, its number. For a delivery, the number of its attempts. */
   readonly attempts: number;
   /** Whether the event log lacks events of the span. */
   readonly isPartial: boolean;

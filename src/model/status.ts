@@ -15,7 +15,7 @@ export interface RoundStatus {
   readonly consecutiveFailures: number;
   /** Why the last run read nothing; undefined if it read something or failed. */
   readonly idle?: Idle | undefined;
-  /** Whether no round was complete for more than `staleness.markAfter` intervals. After a restart, an attempt must fail or be slow, too. */
+  /** Whether no round was complete for more than `staleness.markAfter` intervals, and an attempt has failed or is slow. */
   readonly stale: boolean;
   /** Failure of the last attempt: one of a fixed set of reasons, and a sentence without secrets. */
   readonly failure?: { readonly reason: string; readonly message: string } | undefined;

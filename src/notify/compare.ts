@@ -6,7 +6,7 @@ import type { SentLog } from './sent-log.ts';
 export interface AlertStates {
   /** Returns firing and recently resolved alerts, including silenced ones. */
   notices(): readonly Notice[];
-  /** Whether the states of an account are loaded, or it is not configured: an alert without a state has then ended. */
+  /** Whether the states of an account are loaded or the account is not configured. If so, an alert without a state has ended. */
   isKnown(account: string): boolean;
 }
 
@@ -15,7 +15,7 @@ export interface ComparedGroup {
   readonly labels: Labels;
   /** Alerts with a state that the receiver has not accepted. */
   readonly changed: Notice[];
-  /** Alerts with an accepted latest state. */
+  /** Alerts whose latest state the receiver has accepted. */
   readonly unchanged: Notice[];
 }
 
@@ -87,7 +87,7 @@ export interface DueRequest {
   readonly left: number;
 }
 
-/** Splits alerts into requests, until the first `unsent` ones are in one. */
+/** Splits alerts into requests. Stops when the requests contain the first `unsent` alerts. */
 export function split(labels: Labels, all: readonly Item[], maxAlerts: number, unsent: number): readonly DueRequest[] {
   const requests: DueRequest[] = [];
   for (let at = 0; at < Math.max(unsent, Math.min(1, all.length)); at += maxAlerts) {

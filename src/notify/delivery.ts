@@ -33,7 +33,7 @@ interface Refusal {
   readonly state: string;
   readonly identity: string | undefined;
   readonly at: number;
-  /** Whether the content was refused, not every notification. */
+  /** Whether the receiver refuses only this content. Otherwise, it refuses every notification. */
   readonly isOwn: boolean;
 }
 
@@ -64,7 +64,7 @@ export class Delivery {
   #isLoaded = false;
   /** Last identity that could be read. */
   #identity: string | undefined;
-  /** Retry states: of the receiver, by group. */
+  /** Retry states of the receiver, and of groups by id. */
   readonly #down: Retry;
   readonly #retries = new Map<string, Retry>();
   /** End of a group's wait (monotonic). */
@@ -72,7 +72,7 @@ export class Delivery {
   /** Firing alerts that were never accepted. */
   readonly #unsent = new Map<string, Notice>();
   readonly #refused = new Map<string, Refusal>();
-  /** Resolved alerts that a merging receiver is sent again while their states exist: it may have been restarted. */
+  /** Resolved alerts that are repeated to a merging receiver while their states exist: the receiver may have restarted. */
   readonly #resolved = new Map<string, number>();
 
   constructor(receiver: Receiver, deps: DeliveryDeps) {
@@ -91,7 +91,7 @@ export class Delivery {
   isFor = ({ notifier, member }: Receiver): boolean =>
     notifier === this.#receiver.notifier && member === this.#receiver.member;
 
-  /** Reads the receiver's log from the stored rows; sends nothing before. Throws StoreError. */
+  /** Reads the receiver's log from the stored rows. `run` sends nothing before that. Throws StoreError. */
   load(rows: ReadonlyMap<string, string>): void {
     if (this.#isLoaded) return;
     this.#log.load(rows);
@@ -143,7 +143,7 @@ export class Delivery {
     }
   }
 
-  /** Sends a notice from a journal. Returns whether the next one may follow now. */
+  /** Sends a notice from a journal. Returns whether the next notice may follow now. */
   async #sendEvent(notice: Notice, signal: AbortSignal): Promise<boolean> {
     if (this.#isRefused(notice) || !(await this.#deps.mayNotify())) return false;
     const result = await this.#receiver.send([notice], signal);
@@ -216,7 +216,7 @@ export class Delivery {
     return [...requests, ...split({}, merged, maxAlerts, merged.length)];
   }
 
-  /** Returns the alerts of a group to send now: changed ones after its wait, with the other firing ones; or all for a repetition. */
+  /** Returns a group's alerts to send now. `changed`: empty during the group's wait. `others`: empty unless all are sent. */
   #dueIn(id: string, { changed, unchanged }: ComparedGroup) {
     const { clock } = this.#deps;
     const { isMerging, repeats, grouping } = this.#receiver;
@@ -278,8 +278,8 @@ export class Delivery {
   }
 
   /**
-   * Stores that alerts may be accepted as firing: if the process dies before it learns the result, or gets none, they are sent
-   * again, or resolved. Returns a function that takes it back.
+   * Stores that the receiver may have accepted the alerts as firing. If the result stays unknown, for example after a crash, they
+   * are sent again or resolved. Returns a function that undoes this.
    */
   async #intend(items: readonly Item[]): Promise<() => void> {
     const before = items.flatMap(({ id, notice }) => {
@@ -324,7 +324,7 @@ export class Delivery {
       this.#refused.set(fingerprintOf(notice.labels), { ...common, state: stateOf(notice) });
   }
 
-  /** Whether the receiver has refused this state of the alert since its last change, within `repeatEvery`. */
+  /** Whether the receiver refused this state of the alert less than `repeatEvery` ago, with its current identity. */
   #isRefused(notice: Notice): boolean {
     const refusal = this.#refused.get(fingerprintOf(notice.labels));
     if (refusal?.state !== stateOf(notice) || refusal.identity !== this.#identity) return false;
@@ -375,7 +375,7 @@ export class Delivery {
     this.#log.regroup(this.#idOf);
   }
 
-  /** Returns the same key for each attempt, also after a restart, and another one for a repetition. */
+  /** Returns the same key for each attempt, even after a restart, but another key for a repetition. */
   #keyOf({ labels, items }: DueRequest): string {
     const alerts = items.map(({ notice }) => `${fingerprintOf(notice.labels)} ${stateOf(notice)}`);
     const status = items.some(({ notice }) => notice.status === 'firing') ? 'firing' : 'resolved';

@@ -17,7 +17,7 @@ export interface Notice {
   readonly isSuppressed?: boolean | undefined;
 }
 
-/** Caches results by labels, which must not change: every alert is looked up in every pass. */
+/** Caches results by labels object, because every pass looks up every alert. The objects must not change. */
 function cached(find: (labels: Labels) => string): (labels: Labels) => string {
   const known = new WeakMap<Labels, string>();
   return labels => {

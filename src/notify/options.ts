@@ -145,7 +145,7 @@ export const silenceOptions = z
     path: ['until'],
   })
   .refine(({ until, windows }) => until !== null || windows.length > 0, {
-    error: 'is required, or windows: a silence without end is a rule to remove',
+    error: 'is required if there are no windows; to silence alerts permanently, turn off their rule',
     path: ['until'],
   });
 

@@ -69,8 +69,8 @@ export class Sending implements JournalWatcher {
   }
 
   /**
-   * Reads the logs of sent alerts, for `NO_ACCOUNT`; sending starts afterwards. Deletes an account's rows of removed receivers.
-   * Rejects with StoreError.
+   * Deletes the account's rows for removed receivers. For `NO_ACCOUNT`, first reads the logs of sent alerts; nothing is sent
+   * before. Rejects with StoreError.
    */
   async open(account: string): Promise<void> {
     const { store } = this.#deps;
@@ -169,7 +169,7 @@ export class Sending implements JournalWatcher {
     }
   }
 
-  /** Deletes rows of an account of removed receivers. Rejects with StoreError. */
+  /** Deletes an account's rows for removed receivers. Rejects with StoreError. */
   async #deleteUnused(account: string): Promise<void> {
     const { store } = this.#deps;
     const names = new Set(this.#receivers.all.map(({ notifier, member }) => `${notifier}/${member}`));

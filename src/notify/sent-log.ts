@@ -9,7 +9,7 @@ export interface SentAlert {
   readonly labels: Labels;
   readonly startsAt: number;
   readonly summary?: string | undefined;
-  /** Identity of the receiver that accepted it: a hash of address and secret. Empty: it may have been accepted. */
+  /** Identity of the receiver that accepted it: a hash of address and secret. Empty if the acceptance is unknown. */
   readonly receiver: string;
 }
 
@@ -85,13 +85,13 @@ export class SentLog {
     else alerts.delete(fingerprint);
   }
 
-  /** Sets the time of a group's last notification. Without `isStored`, the next process starts with an older one. */
+  /** Sets the time of a group's last notification. Without `isStored`, the next process starts with an older time. */
   setLast(id: string, at: number, isStored: boolean): void {
     this.#group(id).at = at;
     if (isStored) this.#changed.add(id);
   }
 
-  /** Discards the times of groups without alerts, except these. */
+  /** Discards the times of groups without alerts, except groups in `ids`. */
   prune(ids: ReadonlyMap<string, unknown>): void {
     for (const [id, { alerts }] of this.#groups) if (alerts.size === 0 && !ids.has(id)) this.#groups.delete(id);
   }

@@ -113,7 +113,7 @@ export class Leadership {
     return this.isCurrent();
   };
 
-  /** Keeps the lease of a leader, and prevents a standby from acquiring it. */
+  /** Prepares the shutdown: a leader keeps its lease, and a standby no longer tries to acquire it. */
   drain(): void {
     if (this.#isDraining) return;
     this.#isDraining = true;

@@ -47,7 +47,7 @@ export function findReset(mark: string): StartedReset | undefined {
   return { record, startedAt: found.mtimeMs, bytes };
 }
 
-/** Removes files if possible. A mark that remains only makes the next run finish the reset again. */
+/** Removes files if possible. If a mark remains, the next run finishes the reset again, which does no harm. */
 export function forget(...files: readonly string[]): void {
   for (const file of files) failureOf(() => removeFile(file));
 }

@@ -142,9 +142,9 @@ async function finish(response: upstream.ResetResponse, reset: StartedReset, set
 }
 
 /**
- * Settles a reset whose outcome is unknown. Returns whether the token needs no other reset. Throws RotationError if no token is
- * known to work. `what`: start of the message. `isKept`: whether to keep a response without effect. `worked`: whether the service
- * accepted the old token before; undefined if unknown.
+ * Settles a reset whose outcome is unknown. Returns false if this run must still reset the token. Throws RotationError if no
+ * token is known to work. `what`: start of the message. `isKept`: whether to keep a response without effect. `worked`: whether
+ * the service accepted the old token before; undefined if unknown.
  */
 async function settle(reset: StartedReset, setup: Setup, what: string, isKept: boolean, worked?: boolean) {
   const { token, old, mark, check, say } = setup;

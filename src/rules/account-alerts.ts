@@ -66,7 +66,7 @@ function withSilences(next: Evaluated, silences: Silences): Evaluated {
   return { ...next, alerts: new Map([...next.alerts].map(([key, alert]) => [key, mark(alert)])) };
 }
 
-/** Alerts of one account from the last evaluation. Changes are stored; `notify` sends the difference to its log. */
+/** Alerts of one account from the last evaluation. Changes are stored. `notify` sends alerts that differ from its log. */
 export type AccountAlerts = Awaited<ReturnType<typeof openAccountAlerts>>;
 
 export interface AccountAlertsDeps {

@@ -150,7 +150,7 @@ export class Alerting {
     const { clock, log, tracer } = this.#deps;
     await entry.loop.close();
     await createAlerts({ alerts: entry.alerts, rules: [], facts: NO_FACTS, clock, log, tracer })();
-    // The logs of sent alerts suffice to send the end.
+    // The logs of sent alerts suffice to send the resolved notifications.
     this.#entries.delete(account);
   }
 

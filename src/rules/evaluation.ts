@@ -23,7 +23,7 @@ import {
 import { series } from './promql.ts';
 import { advance } from './state.ts';
 
-/** A rule to evaluate: one of the configuration, or that of a kind of problem. */
+/** A rule to evaluate: a configured rule, or the built-in rule of a kind of problem. */
 export interface EvaluatedRule extends Omit<AlertRule, 'when'> {
   /** Set for built-in rules. Several of them may have the same name. */
   readonly kind?: CheckKind;
@@ -34,10 +34,7 @@ export interface EvaluatedRule extends Omit<AlertRule, 'when'> {
 
 export interface RuleResult {
   readonly listed: readonly ActiveSeries[];
-  /**
-   * Whether the condition is false for series with these labels that are not listed, not unknown. Without `labels`: for all of
-   * them.
-   */
+  /** Returns whether the condition is false, and not unknown, for an unlisted series with these labels; by default, for all. */
   isOver(labels?: Labels): boolean;
 }
 
@@ -188,7 +185,7 @@ export function builtinResult(
       return { labels, value: 1, annotations, since };
     }),
   );
-  // Any subject without a result may be one of those that an alert without an own subject is about.
+  // An alert without its own subject represents several subjects. Any subject without a result may be one of them.
   const isAbout = (subject: string | undefined, own: string | undefined) =>
     subject === undefined || own === undefined || own === OTHER || own === subject;
   return {

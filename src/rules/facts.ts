@@ -119,7 +119,7 @@ export function createAlertFacts(account: RuledAccount, sources: readonly Source
   };
 }
 
-/** Maximum number of stored series per selector. More series are only in memory. */
+/** Maximum number of series of a selector that are stored. If a selector has more, all its series are only in memory. */
 const MAX_SERIES = 1000;
 
 interface WindowOptions {
@@ -138,10 +138,7 @@ export const windowsOf = (condition: AlertCondition): readonly WindowOptions[] =
 /** Returns the name of a series that is 1 if the selected series were recorded, and 0 if their data was stale or incomplete. */
 const markerOf = ({ metric, labels }: Selector) => `?${JSON.stringify([metric, labels])}`;
 
-/**
- * Returns a function that selects the current values for windows, by series. `unstored`: series of selectors with too many of
- * them, which must not be stored.
- */
+/** Returns a function that selects the current values for windows, by series. `unstored`: series that must not be stored. */
 export function createSelection(windows: readonly WindowOptions[], facts: AlertFacts) {
   const selectors = new Map(windows.map(({ selector }) => [markerOf(selector), selector]));
   return () => {
@@ -168,7 +165,7 @@ export function createAlertEvidence(
   clock: Pick<Clock, 'now'>,
   history?: WindowHistory,
 ): AlertEvidence & {
-  /** Prepares the history for the windows, once, and adds the current values of short ones. Rejects with StoreError. */
+  /** Prepares the history for the windows, once, and adds the current values of short windows. Rejects with StoreError. */
   prepare(): Promise<void>;
 } {
   const windows = conditions.flatMap(windowsOf);

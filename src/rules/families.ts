@@ -11,7 +11,7 @@ export interface AlertFamily {
 
 export const alertFamilies: ReadonlyMap<string, AlertFamily> = new Map(
   [
-    // Of several collectors that share a family, alert rules on it need the data of the first.
+    // If several collectors share a family, alert rules on the family need the data of the first collector.
     ...dataSources
       .toReversed()
       .flatMap(({ name, families }) =>

@@ -96,7 +96,7 @@ const RESERVED_LABELS = ['alertname', 'account'];
 const PLACEHOLDER = /\{\{\s*\$(?:value|labels\.([a-zA-Z_][a-zA-Z0-9_]*))\s*\}\}/g;
 
 const name = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]{0,127}$/, {
-  error: 'must be a letter or _, and up to 127 letters, digits or _',
+  error: 'must be a letter or _, followed by up to 127 letters, digits or _',
 });
 
 export const alertRule = z.strictObject({

@@ -69,7 +69,7 @@ function expressionOf(condition: AlertCondition, family: (metric: string) => Que
   const of = family(metric);
   const selected = series(of, where);
   const highest = highestOf(selected, of.labels);
-  // The oldest time of all replicas, because one that started without a store has only just seen everything; or 1 if all report 1.
+  // For ages: the oldest time, because a replica that started without a store has recent times. For staleness: 1 if all report 1.
   const lowest = lowestOf(selected, of.labels);
   switch (condition.kind) {
     case 'above':

@@ -22,7 +22,7 @@ export type AlertState =
     }
   | { readonly phase: 'resolved'; readonly startsAt: number; readonly endsAt: number };
 
-/** Time for which a condition must hold before an alert fires, and not hold before the alert is resolved (ms). */
+/** Time for which a condition must be true before an alert fires, and false before the alert is resolved (ms). */
 export interface Durations {
   readonly for: number;
   readonly keepFiringFor: number;

@@ -25,8 +25,8 @@ export interface FailedRound {
 /**
  * Creates the delays of an account's retries (ms). `pause`: returns the time for which no request may be sent (ms).
  *
- * A failed round is repeated after seconds, then up to the collector's shortest interval, at most two minutes. A round that read much before
- * it failed, or is rate limited, backs off up to its own interval, to spare the request budget.
+ * A failed round is repeated after seconds. The delay grows up to the collector's shortest interval, at most two minutes. For a
+ * round that is rate limited, or read much before it failed, it grows up to the round's own interval, to spare the budget.
  */
 export const createRetries =
   (pause: () => number, random: () => number) =>

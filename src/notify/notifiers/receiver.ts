@@ -41,7 +41,7 @@ export interface Receiver {
   readonly maxAlerts: number;
   /** Whether unchanged firing alerts are sent again. */
   readonly repeats: boolean;
-  /** Whether a request may contain alerts of several groups, and only changed ones: the receiver groups them. */
+  /** Whether the receiver groups alerts itself. If so, a request may contain several groups, or only changed alerts. */
   readonly isMerging: boolean;
   selects(labels: Labels): boolean;
   /** Returns a hash of address and secret, which must be readable now. */
@@ -85,7 +85,7 @@ function reasonIn(latin1: string): string {
   }
 }
 
-/** Whether a refusal concerns the content of the notification: not its size or format, but address or key are wrong. */
+/** Whether a refusal concerns this notification (its content, size or format) instead of the address or key. */
 const isOfContent = (status: number, answer: string) =>
   [400, 413, 422].includes(status) && !/routing.key/i.test(answer);
 

@@ -69,7 +69,7 @@ export function titleOf({ notices, group: { labels } }: Pick<Notification, 'noti
   return `[${counts.join(', ')}] ${name} ${labelText(labels)}`.trim();
 }
 
-/** Returns summary and description of an alert, worded as a past report if it is resolved. */
+/** Returns summary and description of an alert, with the prefix `Last report:` if it is resolved. */
 export function summaryOf({ status, annotations }: Notice): string {
   const text = [annotations.summary, annotations.description].filter(Boolean).join(' ');
   return status === 'resolved' && text !== '' ? `Last report: ${text}` : text;

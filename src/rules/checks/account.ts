@@ -87,7 +87,7 @@ export interface CheckedSettings extends Pick<AccountOptions, 'retention' | 'bud
 export interface CheckedAccount {
   /** Times are in milliseconds since the Unix epoch. */
   readonly now: number;
-  /** `now` by the service's clock, which times of its data are compared with. */
+  /** `now` by the service's clock, for comparison with times in the service's data. */
   readonly serviceNow: number;
   /** The service's clock minus the agent's (ms). */
   readonly clockSkew: number | undefined;
@@ -113,11 +113,11 @@ export interface CheckedSchedule extends Partial<Omit<ScheduleFacts, 'lastStarte
   readonly source: 'events' | 'schedules';
   readonly listed?: ListedSchedule | undefined;
   readonly missed: number;
-  /** Undefined for schedules that are not configured, which have no time to end. */
+  /** Number of late starts; undefined for schedules that are not configured, because they have no `endsWithin`. */
   readonly late?: number;
 }
 
-/** `CheckedAccount` with the values that several checks, or a check and the account's view, derive from it. */
+/** `CheckedAccount`, and values derived from it that several checks, or a check and the account's view, use. */
 export interface CheckInput extends CheckedAccount {
   readonly changes: RecentChanges;
   readonly rounds: readonly CheckedRound[];

@@ -3,7 +3,7 @@ import { AGENT_CHECKS } from './agent.ts';
 import { type BuiltinAlert, type Check, isAtLeast } from './check.ts';
 import { ACCOUNT_CHECKS } from './run.ts';
 
-/** A kind of problem with its alert: one rule of the agent. */
+/** A kind of problem and its alert, which are one rule of the agent. */
 export interface BuiltinKind extends Omit<Check<never>, 'check' | 'collector' | 'when'> {
   /** Whether the kind is a problem of the agent, not of an account. */
   readonly isOfAgent: boolean;

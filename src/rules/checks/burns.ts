@@ -31,9 +31,9 @@ export const finishedOf = (outcome: MessageOutcome) => seriesName(finished.name,
 const COUNTED_FOR = 5 * MINUTE;
 
 /**
- * Returns the length of the longest part of a window (ms) that starts and ends while events are counted in real time; otherwise
- * undefined. After an outage, all missed events are counted at once: a window that starts during the outage would contain older
- * ones. Hourly values exist only for times at which events are counted in real time.
+ * Returns the length of the longest part of a window (ms) that starts and ends while events are counted in real time; undefined
+ * if there is none. After an outage, all missed events are counted at once, so a part that starts during the outage would contain
+ * older events. Hourly values exist only for times at which events are counted in real time.
  */
 export function countedPart({ recent, isCounting, now }: CheckInput, over: number): number | undefined {
   const counting = recent(ownFamilies.counting.name, Math.min(over, ALWAYS)).filter(({ value }) => value === 1);
@@ -47,7 +47,7 @@ const pausedOf = (key: string) => seriesName(flowControlFamilies.paused.name, { 
 
 /**
  * Returns how many messages became overdue in the last `over` milliseconds because their key was paused. Nothing leaves a paused
- * waitlist, so these messages are those that joined it before their on-time target, and those that waited when the key was paused.
+ * waitlist, so these messages joined it in the period that ended one on-time target ago, or waited when the key was paused.
  * Messages on a key without recorded values are not included.
  */
 function lateOnPausedKeys({ keys, settings, now, recent }: CheckInput, over: number): number {
@@ -62,13 +62,13 @@ function lateOnPausedKeys({ keys, settings, now, recent }: CheckInput, over: num
     const end = Math.min(now - target, paused ? now : (pauses[last]?.at ?? 0));
     const waitlist = recent(waitlistOf(key), over + target);
     const before = isNew ? 0 : (waitlist.findLast(({ at }) => at <= start)?.value ?? 0);
-    // In a gap, messages joined until the next value at the latest.
+    // If there is no value at `end`, the next value is an upper limit.
     const after = waitlist.find(({ at }) => at >= end) ?? waitlist.at(-1);
     return sum + Math.max(0, (after?.value ?? 0) - before);
   }, 0);
 }
 
-/** Whether keys may be paused, but not be known to be: then late messages show nothing. */
+/** Whether keys may be paused without the agent's knowledge. If so, late messages prove nothing. */
 export function arePausesUnknown({ dataOf, keys }: CheckInput): boolean {
   const { enabled, data } = dataOf('flow_control');
   if (!enabled || data === 'fresh' || data === 'partial') return false;
@@ -152,7 +152,7 @@ const byHour = (points: readonly Point[]): readonly Point[] =>
 
 /**
  * Whether the error budget burnt fast in the last six hours, so that a slow burn only repeats it. Estimated from hourly values: an
- * hour that burns at 14.4 times the rate is part of two clock hours that burn at half of it.
+ * hour with a burn rate of 14.4 is part of two clock hours with at least half that rate.
  */
 export function hasBurntFast(input: CheckInput): boolean {
   const { recent, now } = input;

@@ -34,8 +34,8 @@ const seriesOf = ({ id, urlHost, responseStatus }: Kind) =>
   seriesName(dlqFamilies.groupMessages.name, { group: id, url_host: urlHost, response_status: responseStatus });
 
 /**
- * Returns the changes of the queue and of its shown kinds in the last hour; undefined without history of it. The change of a kind is
- * undefined if it may have been one of those that were too small to be recorded at the start of the window.
+ * Returns the changes of the queue and of its shown kinds in the last hour; undefined without history. The change of a kind is
+ * undefined if the kind may have been too small to be recorded at the start of the window.
  */
 export function kindChanges(input: CheckInput) {
   const { recent, now } = input;
@@ -77,7 +77,7 @@ export function withGrowingKind(input: CheckInput, sentence: string): Finding | 
   const [first] = kinds.toSorted((a, b) => (b.by ?? 0) - (a.by ?? 0));
   if (first?.by === undefined || first.by <= 0 || all <= 0) return undefined;
   const { kind, by } = first;
-  // A kind of unknown growth, or one that is not shown, has grown by its size at most.
+  // A kind whose growth is unknown, or a kind that is not shown, has grown by at most its size.
   const isHidden = (input.shown.dlq?.now?.kinds.count ?? 0) > kinds.length;
   const unknown = [...kinds.filter(each => each.by === undefined), ...(isHidden ? kinds.slice(-1) : [])];
   if (2 * by <= all && unknown.some(each => each.kind.messages > by)) return undefined;
@@ -94,11 +94,11 @@ const queueOf = ({ shown: { dlq } }: CheckInput) => {
   return { messages, oldestEntered, counted: dlq?.committed?.selections.get('all') };
 };
 
-/** Window of the size before a growth. A queue that a job drains every hour reaches its maximum within this window. */
+/** Window of the earlier size for comparisons. A queue that a job drains every hour reaches its maximum within this window. */
 const BEFORE = { from: 90 * MINUTE, to: 10 * MINUTE } as const;
 /** Time for which a size must last to count. */
 const SETTLED_FOR = 15 * MINUTE;
-/** Hourly series: the highest size in the last hour that lasted for `SETTLED_FOR`. */
+/** Hourly series: the highest settled size in the last hour, which is a size that lasted for `SETTLED_FOR`. */
 export const SETTLED = '!dlq_settled';
 const DAY = 24 * HOUR;
 
@@ -114,7 +114,7 @@ export function highestSettled({ recent }: Pick<CheckInput, 'recent'>, from: num
 
 /**
  * Returns the highest settled size between four hours and one hour ago, so that a queue that is retried in bulk and fills again does
- * not count as growing. Without it, returns the last known one of the day.
+ * not count as growing. If it is unknown, returns the last known settled size of the day.
  */
 function settledHourAgo(input: CheckInput): number | undefined {
   const { recent, now } = input;
@@ -133,7 +133,7 @@ function growthOfHours(input: CheckInput, { size, isKnown }: Settled, isHighest:
   const { recent, now } = input;
   const before = settledHourAgo(input);
   const hasGrownFrom = (earlier: number) => DLQ_BY_THE_HOUR.some(limit => isMoreBy(limit, size, earlier));
-  // Without the size an hour ago, growth can be ruled out only if the queue is too small even compared with an empty one.
+  // If the size an hour ago is unknown, growth can be ruled out only if even growth from 0 would be too small.
   if (isHighest && hasGrownFrom(before ?? 0)) {
     return before === undefined || !isKnown ? 'unknown' : { by: size - before, overSeconds: 3600 };
   }
@@ -149,9 +149,9 @@ interface Settled {
 }
 
 /**
- * Returns the growth of the queue and its duration. A queue that is drained and refilled is a sawtooth curve, as is any queue,
- * because removals appear only after the next complete walk. At once and within an hour, it grows only while it exceeds the maximum
- * of the previous 80 minutes, or the first point of a shorter history. Growth over hours compares sizes that lasted for 15 minutes.
+ * Returns the growth of the queue and its duration. The size of any queue is a sawtooth curve, because removals appear only after
+ * the next complete walk. So growth at once or within an hour counts only if the size is at least the maximum from 90 to 10
+ * minutes ago, or the first point of a shorter history. Growth over hours compares sizes that lasted for 15 minutes.
  */
 function growth(input: CheckInput, messages: number): Grown {
   const { recent, now } = input;
@@ -193,7 +193,7 @@ function stuck({ shown, autoCancel }: CheckInput): { number: number; rule: strin
     });
 }
 
-/** Returns the age of the oldest entry at the last complete walk (ms), and when it exceeded the retention by far; else undefined. */
+/** Returns the oldest entry's age at the last complete walk (ms) if it exceeds `RETENTION_EXCEEDED`, and since when it does. */
 function exceededRetention(input: CheckInput) {
   const { retention, rounds } = input;
   const entered = toAgentTime(input, queueOf(input).oldestEntered);
@@ -207,7 +207,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
   defineCheck('dlq_growing', 'DeliveryDlqGrowing', {
     for: 2 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `the queue has grown according to one of three comparisons. Each requires a certain increase over an earlier size. (1) Over the largest size from ${longText(BEFORE.from)} to ${longText(BEFORE.to)} ago: ${growthText(DLQ_AT_ONCE)}. (2) Over the largest size from four hours to one hour ago: ${DLQ_BY_THE_HOUR.map(growthText).join('; or ')}. The queue is also at least as large as the largest size from ${longText(BEFORE.from)} to ${longText(BEFORE.to)} ago. (3) Over the size six hours ago: ${growthText(DLQ_BY_SIX_HOURS)}. The queue is also larger than from four hours to one hour ago. Comparisons 2 and 3 ignore sizes that lasted for less than ${longText(SETTLED_FOR)}. If the largest size before the last hour is unknown, the agent uses the last known size`,
+    when: `the queue has grown according to one of three comparisons. In each, the increase exceeds a limit, which is a percentage of an earlier size. (1) Largest size from ${longText(BEFORE.from)} to ${longText(BEFORE.to)} ago: ${growthText(DLQ_AT_ONCE)}. (2) Largest size from four hours to one hour ago: ${DLQ_BY_THE_HOUR.map(growthText).join('; or ')}. The queue is also at least as large as the largest size from ${longText(BEFORE.from)} to ${longText(BEFORE.to)} ago. (3) Size six hours ago: ${growthText(DLQ_BY_SIX_HOURS)}. The queue also exceeds its largest size from four hours to one hour ago. Comparisons 2 and 3 ignore sizes that lasted for less than ${longText(SETTLED_FOR)}. If the largest size before the last hour is unknown, the agent uses the last known size`,
     check(input) {
       const { messages, counted } = queueOf(input);
       const grown = messages === undefined ? 'unknown' : growth(input, messages);
@@ -217,7 +217,7 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       const start = rise
         ? `${plural(rise.by, 'dead letter')} entered ${within(rise.overSeconds)}; the queue grew`
         : 'The dead-letter queue grew';
-      // Growth of an hour is reported as on the page: by current instead of settled sizes.
+      // Like the page, report growth of an hour by current sizes, not by settled sizes.
       const hour = input.changes.change(dlqFamilies.messages.name, messages, HOUR);
       const { by, overSeconds } = grown.overSeconds === 3600 && hour && hour.by > 0 ? hour : grown;
       const sentence = `${start} by ${count(by)} to ${count(messages)} ${within(overSeconds)}`;

@@ -40,7 +40,7 @@ const MIN_POINTS = 0.7;
 
 /**
  * Returns the growth of a waitlist in the last hour; false unless the minimum of its last third is well above the maximum of its
- * first third, and it has not shrunk since the second third. A shorter time may be only the rise of a sawtooth curve.
+ * first third, and the waitlist has not shrunk since the second third. A shorter growth may be only the rise of a sawtooth curve.
  */
 function trend(
   input: CheckInput,
@@ -99,7 +99,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('waitlist_growing', 'DeliveryFlowControlBacklogGrowing', {
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `the waitlist of a key has grown within an hour. Its minimum in the last 20 minutes is at least ${BACKLOG_TREND.fewest}. The increase over the maximum in the first 20 minutes is ${growthText(BACKLOG_TREND.growth)}. The maximum in the last 20 minutes is at least as high as in the middle 20 minutes`,
+    when: `the waitlist of a key has grown within an hour. Its minimum in the last 20 minutes is at least ${BACKLOG_TREND.fewest}. The increase over the maximum in the first 20 minutes exceeds a limit: ${growthText(BACKLOG_TREND.growth)}. The maximum in the last 20 minutes is at least as high as in the middle 20 minutes`,
     check: eachKey((input, row) => {
       const grown = !row.paused && trend(input, row);
       if (typeof grown !== 'object') return grown;

@@ -38,7 +38,7 @@ export const messagesOf = (outcome: 'failed' | 'delivered', destination: string)
 export const destinationsOf = (facts: EventsFacts | undefined) =>
   facts?.labelled.counters ? [...facts.destinations].filter(([destination]) => destination !== '') : [];
 
-/** Windows have values only of destinations that fail. */
+/** Finds failing destinations. The history contains no values of other destinations. */
 function failingDestinations(input: CheckInput): Findings {
   const part = countedPart(input, attempts.over);
   if (part === undefined) return UNKNOWN;
@@ -91,7 +91,7 @@ const besidePaused = (paused: number) => (paused === 0 ? '' : ` (without ${count
 function late(input: CheckInput): Findings {
   const burnt = burnOf(input, 'overdue', 'fast');
   if (burnt === 'none') return [];
-  // Messages are late because they fail: one incident.
+  // If messages are late because they fail, both are one incident.
   if (burnt === 'unknown' || isFailing(input) || arePausesUnknown(input)) return UNKNOWN;
   const { bad, paused, all, allowed, overSeconds } = burnt;
   const target = durationText(input.settings.objectives.onTimeWithin / 1000);
@@ -177,7 +177,7 @@ export const MESSAGES: readonly AccountCheck[] = [
   }),
   defineCheck('redeliveries_high', 'DeliveryMessagesRedelivered', {
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `in the last hour, the agent counted at least ${MIN_BAD} redeliveries. This number is more than ${percent(REDELIVERED)} of the delivery attempts in the last hour. Because the agent counts redeliveries late, it is also more than ${percent(REDELIVERED)} of the attempts in the hour that ended ${longText(ALWAYS - HOUR)} ago`,
+    when: `in the last hour, the agent counted at least ${MIN_BAD} redeliveries. This number exceeds ${percent(REDELIVERED)} of the delivery attempts in the last hour. The agent counts redeliveries late, so the number must also exceed ${percent(REDELIVERED)} of the attempts in the hour that ended ${longText(ALWAYS - HOUR)} ago`,
     check: input => {
       const found = input.changes.rise(redelivered.name, input.events?.redelivered, HOUR);
       if (!found || found.by < MIN_BAD) return covers(found, HOUR) ? [] : UNKNOWN;

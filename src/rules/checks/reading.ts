@@ -183,7 +183,7 @@ export const READING: readonly AccountCheck[] = [
         const { collector, round, dataAt: since, failure } = each;
         if (isUnreadable(input)) return 'unknown';
         if (!isStale(each)) return isUnread(each) && 'unknown';
-        // Another check reports that gauges are not current either.
+        // Another check already reports that the gauges are not current.
         if (deciding(input).some(other => other.collector === collector && isStale(other))) return 'unknown';
         const last = since === undefined ? '' : ` since ${clockTime(since, input.now)}`;
         const why = failure ? `: ${failure.message}` : '';
@@ -250,7 +250,7 @@ export const READING: readonly AccountCheck[] = [
   }),
   checksOf('dlq')('filter_failing', 'DeliveryDataIncomplete', {
     for: 15 * MINUTE,
-    when: `the service rejects a filter, or returns rows that do not match the filter. A temporary error counts only once it has lasted for ${FILTER_WALKS} times \`dlq.rescanEvery\``,
+    when: `the service rejects a filter, or returns rows that do not match the filter. A temporary error counts only after it has lasted for ${FILTER_WALKS} times \`dlq.rescanEvery\``,
     check: input => {
       const every = input.rounds.find(({ collector, round }) => collector === 'dlq' && round === 'full')?.every ?? 0;
       return input.dataOf('dlq').failedFilters.flatMap(({ name, reason, message, since, isContradicted }) => {

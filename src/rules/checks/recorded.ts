@@ -22,7 +22,7 @@ export function createRecordedForChecks() {
   /** Ended messages by destination at the last hourly values. */
   let ended: ReadonlyMap<string, Ended> = new Map();
 
-  /** Whether no message was delivered since the last hourly values, or messages failed within a day. */
+  /** Whether messages failed and none was delivered since the last hourly values, or recorded failures rose within a day. */
   function isFailing(destination: string, { failed, delivered }: Ended, input: CheckInput) {
     const last = ended.get(destination);
     if (last && failed > last.failed && delivered === last.delivered) return true;

@@ -12,7 +12,7 @@ const ofQueues = checksOf('queues');
 
 type Queue = QueuesFacts['shown'][number] & { readonly lag: number };
 
-/** Runs a check for each queue with waiting messages. The service's numbers of them alone prove nothing. */
+/** Runs a check for each queue with waiting messages. The reported number of messages proves nothing by itself. */
 const eachQueue = (check: (input: CheckInput, queue: Queue) => FoundOf) =>
   eachOf(
     ({ shown }) => (shown.queues?.now?.shown ?? []).filter(({ name, lag }) => lag !== 0 && name !== OTHER),
@@ -58,7 +58,7 @@ const DAY = 24 * HOUR;
 const MIN_TIME = HOUR;
 /** Precision of the forecast (ms). */
 const ROUNDED_TO = 10 * MINUTE;
-/** The management API may have counted dead letters up to this time before it was read (ms). */
+/** Maximum age of the count of dead letters when the management API returns it (ms). */
 const COUNTED_BEFORE = 10 * MINUTE;
 
 export const PLAN: readonly AccountCheck[] = [
