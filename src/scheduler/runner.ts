@@ -99,12 +99,12 @@ export interface Observation<Facts, Memory, Walk> {
 
 export interface Folded<Facts, Memory> {
   readonly memory: Memory;
-  /** Immutable facts so far. May be undefined before the last step; until then, only counters and histograms are shown. */
+  /** Immutable facts so far; may be undefined before the last step. Earlier steps update only counters and histograms. */
   readonly facts: Facts | undefined;
   /** Rows to commit before counters and histograms are shown. Keys lack the collector's prefix. */
   readonly changes: readonly Change[];
   readonly log?: LogBatch | undefined;
-  /** Called after a commit of these and all earlier rows. Omitted if the commit fails: the next fold has another one. */
+  /** Called when `changes` and all rows of earlier folds are committed. Not called if the commit fails. */
   readonly onCommitted?: () => void;
 }
 
@@ -151,7 +151,7 @@ function reasonOf(error: unknown): string {
  * Runs the rounds of a collector. Counters and histograms are committed before they are shown, so that values never fall after a
  * crash. Rows that the store refuses are part of the next commit; until then counters are frozen and gauges continue.
  */
-// biome-ignore lint/complexity/noExcessiveLinesPerFunction: its modes share the facts that the next commit contains.
+// biome-ignore lint/complexity/noExcessiveLinesPerFunction: its functions share the state of the next commit.
 export async function createRunner<Facts, Memory, Walk>({
   observer,
   state,
@@ -212,8 +212,8 @@ export async function createRunner<Facts, Memory, Walk>({
   }
 
   /**
-   * Folds one step and commits it, unless `mayWait` is set and the store refuses rows. Serialized across a collector's rounds,
-   * so that each commit is consistent. Throws StoreRefusal if only the commit failed.
+   * Folds one step and commits it. Commits nothing if `mayWait` is set and the store refuses rows. Serialized across a
+   * collector's rounds, so that each commit is consistent. Throws StoreRefusal if the fold succeeded and the commit failed.
    */
   function foldAndCommit(
     { fold, readIn, mayWait }: Folding<Facts, Memory, Walk>,
@@ -295,7 +295,7 @@ export async function createRunner<Facts, Memory, Walk>({
         span.fail(reason);
         const message = error instanceof Error ? error.message : String(error);
         const next = retry?.({ ...state.nextFailure(round), reason, readFor: readUntil - start });
-        // The client retries a rejected token at its own interval, and fails earlier attempts.
+        // The client retries a rejected token at its own interval. Until then, it fails every request.
         const retryAt = next !== undefined && reason !== 'unauthorized' ? clock.now() + next : undefined;
         state.failed(round, { durationSeconds: seconds(), complete, reason, message, retry: next, retryAt });
         const stack = reason === 'bug' && error instanceof Error ? { stack: error.stack } : {};

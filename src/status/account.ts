@@ -153,7 +153,7 @@ export function stateOf(problems: readonly Pick<Problem, 'severity'>[], data: re
   return data.every(each => each === 'not_read') ? 'unknown' : 'ok';
 }
 
-/** Returns what an account's checks read at `now` (ms since the Unix epoch). */
+/** Returns the input of an account's checks at `now` (ms since the Unix epoch). */
 export function checkInputAt(
   { account, settings, autoCancel }: Pick<Viewed, 'account' | 'settings' | 'autoCancel'>,
   now: number,

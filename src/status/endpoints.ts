@@ -37,7 +37,7 @@ export interface ApiEndpoint<Q = never> {
   readonly isList?: true;
   /** Whether the view is read from the service. Other views are created one at a time, because they may have thousands of rows. */
   readonly isLookup?: true;
-  /** Meanings of other statuses. */
+  /** Meanings of status codes other than 200. */
   readonly failures: Readonly<Record<number, string>>;
   /** Throws RequestError. */
   view(views: Views, request: ViewRequest<Q>): unknown;
@@ -59,7 +59,7 @@ export const noView = ({ accounts }: Pick<Views, 'accounts'>, name: string): Req
     ? new RequestError(503, 'the account is not open yet', 5000)
     : new RequestError(404, 'no account with that name is configured');
 
-/** Returns `found`. Throws RequestError if it is undefined, or if the account is not configured. */
+/** Returns the view that `found` returns. Throws RequestError if there is none, or if the account is not configured. */
 function ofAccount<T>(views: Views, name: string, found: (name: string) => T | undefined): T {
   const view = views.accounts.includes(name) ? found(name) : undefined;
   if (view === undefined) throw noView(views, name);

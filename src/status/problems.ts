@@ -8,7 +8,7 @@ const keyOf = (kind: string, subject: string | null) => JSON.stringify([kind, su
 
 /**
  * Returns the problems of an account or of the agent: the current findings, and problems that keep firing after their last
- * finding. A problem in the state machine has its start from there, a new one from its finding.
+ * finding. The start of a problem comes from the state machine or, if the problem is new, from its finding.
  */
 export function problemsOf(
   results: readonly CheckResult[],

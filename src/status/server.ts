@@ -32,7 +32,7 @@ function discoveryRoutes(served: Served): Router {
         return void response.status(503).set('Retry-After', '5').type('text').send('no process leads now\n');
       const url = URL.parse(leader?.url ?? own);
       if (!url) return void response.status(400).type('text').send('set server.externalUrl, or send a Host header\n');
-      // Series continue after a takeover: no label names the leader. If two separate agents are discovered, a label keeps them apart.
+      // No label names the leader, so that series continue after a takeover. Without a group, a label keeps agents apart.
       response.json(accounts.map(account => targetOf(account, url, leader ? {} : { replica: url.host })));
     })
     .all('/api/v1/sd', onlyAllow(READ));

@@ -8,7 +8,7 @@ import { NO_ACCOUNT, type Store } from './store.ts';
 /** Minimum time between reads of an account's row in PostgreSQL (ms). */
 const ROW_EVERY = 300_000;
 
-/** Key of the agent-wide row with an account's plan limits, which `rotate-token` writes like a command. It contains no secret. */
+/** Key of the agent-wide row with an account's plan limits. `rotate-token` writes the row by `Store.command`. */
 const rowKey = (account: string) => `account-record/${account}`;
 
 async function readStored(store: Pick<Store, 'scan'>, account: string): Promise<unknown> {

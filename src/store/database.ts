@@ -43,7 +43,7 @@ const FIRST_PAGE_BYTES = 4096;
 const MIN_PAGE_BYTES = 512;
 
 /**
- * SQLite's result code if a crash before WAL mode was set left a rollback journal. Only a writable connection can recover it.
+ * SQLite's result code for a rollback journal, left by a crash before WAL mode was set. Only a writable connection recovers it.
  */
 const READONLY_ROLLBACK = 776;
 
@@ -264,7 +264,7 @@ export function attachDatabase(path: string): Database {
     try {
       checkSchema(db, file);
       if (pragma(db, 'user_version') === 0) throw new StoreError('missing', file, 'the file is empty');
-      // Checkpoints are left to the agent: one here would block this process and the agent's commits.
+      // Leave checkpoints to the agent: a checkpoint here would block this process and the agent's commits.
       db.exec('PRAGMA synchronous = FULL; PRAGMA fullfsync = ON; PRAGMA wal_autocheckpoint = 0');
       // From its first read until it closes, a connection holds a lock that prevents others from removing the WAL.
       return { file, db, assertInPlace: watch([file, `${file}-wal`]), close: () => db.close() };

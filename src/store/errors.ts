@@ -74,7 +74,7 @@ export class StoreError extends Error {
 export const isNotHeld = (error: unknown): boolean =>
   error instanceof StoreError && ['not_held', 'revoked'].includes(error.reason);
 
-/** Whether a failed commit certainly wrote nothing. After other errors, its changes may have been written or may still be. */
+/** Whether a failed commit certainly wrote nothing. After other errors, its changes may be in the store, now or later. */
 export const isUndone = (error: unknown): boolean =>
   error instanceof StoreError && !['away', 'slow', 'io'].includes(error.reason);
 
@@ -143,7 +143,7 @@ export function readRow<T>(key: string, value: string, read: (value: string) => 
   }
 }
 
-/** Reads rows together. If `read` throws, throws StoreError `row`, which names the first row that cannot be read alone. */
+/** Reads rows together. If `read` throws, reads each row separately and throws StoreError `row` with the first bad row. */
 export function readRows<T>(
   prefix: string,
   rows: ReadonlyMap<string, string>,

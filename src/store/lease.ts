@@ -36,7 +36,7 @@ export function createLease({ database, url, leaseTime, clock }: LeaseDeps): Lea
   let epoch = '0';
   /** Monotonic and database time of the last successful request. */
   let last: { readonly requestedAt: number; readonly at: number } | undefined;
-  /** Monotonic time of the first request after the last gap in which the leader may also have failed to renew. */
+  /** Monotonic time of the first request after the last gap between requests. The leader may also have missed renewals then. */
   let steadySince = 0;
   let leader: (Leader & { readonly renewed: number }) | undefined;
 
@@ -86,7 +86,7 @@ export function createLease({ database, url, leaseTime, clock }: LeaseDeps): Lea
 
   async function release(): Promise<void> {
     const wasLeader = phase === 'leader';
-    // End it first, because the statement may take effect at any time if its response is lost.
+    // Stop leading first: if the response is lost, the statement may still take effect at any time.
     phase = 'ended';
     if (wasLeader) await query(sql.release, self.id, epoch);
   }

@@ -42,7 +42,7 @@ const PGBOUNCER = ['08P01', '26000', '42P05'];
 /** Reasons by message, for errors of PgBouncer and of pg without a code (pg 8, lib/client.js, lib/connection.js; pg-pool). */
 const REASON_BY_MESSAGE: readonly (readonly [RegExp, StoreReason, string])[] = [
   [/startup parameter/, 'refused', 'set ignore_startup_parameters = application_name in PgBouncer'],
-  [/prepared statement/, 'refused', 'set pool_mode = session or max_prepared_statements in PgBouncer'],
+  [/prepared statement/, 'refused', 'in PgBouncer, set pool_mode = session, or set max_prepared_statements'],
   [/statement pooling/, 'refused', 'set pool_mode = transaction or session in PgBouncer'],
   [/no such (?:database|user)/, 'refused', 'PgBouncer has no such database or user'],
   [/SSL required/, 'untrusted', 'PgBouncer requires TLS: set sslmode=verify-full in store.url'],
@@ -85,7 +85,7 @@ export function postgresError(error: unknown, subject: string): unknown {
   return found ? new StoreError(found[0], subject, found[1]) : error;
 }
 
-/** Reasons that concern the database rather than a statement: every other statement would fail, too. */
+/** Reasons that concern the database rather than a statement: any other statement would fail, too. */
 const AFFECTING_ALL: readonly StoreReason[] = ['away', 'slow', 'standby', 'refused', 'untrusted', 'full', 'foreign'];
 
 export const affectsAll = (error: unknown) => error instanceof StoreError && AFFECTING_ALL.includes(error.reason);

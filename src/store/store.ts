@@ -50,7 +50,7 @@ export interface Leader {
 
 /**
  * The lease on a store. At most one process has it, for the lease time after its last renewal: the database counts from the
- * renewal, the process from its request. `Store.commit` checks the lease's epoch.
+ * renewal, the process from its request for the renewal. `Store.commit` checks the lease's epoch.
  */
 export interface LeaderLease {
   readonly self: { readonly id: string; readonly url: string };

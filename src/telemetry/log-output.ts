@@ -25,7 +25,7 @@ function openStandardError(): number {
   }
 }
 
-/** Creates an output for complete lines that never blocks. Reports the number of dropped lines; each new line is tried again. */
+/** Creates a non-blocking output for complete lines. Reports the number of dropped lines. An error drops only lines in flight. */
 export function createLogOutput(dropped: (lines: number) => void = () => {}, fd: number = openStandardError()) {
   let waiting = '';
   let writing = Buffer.alloc(0);

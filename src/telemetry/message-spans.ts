@@ -16,7 +16,7 @@ const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'DELETE', 'CONNECT', 'OPTIONS', '
 
 const hrTime = (ms: number): HrTime => [Math.floor(ms / 1000), Math.round((ms % 1000) * 1e6)];
 
-/** The service, not the agent: each account is an instance. */
+/** Resources of the spans, by account: the service, not the agent. */
 const resources = new BoundedMap<string, Resource>(1000);
 
 function resourceOf({ account }: TracedMessage): Resource {
@@ -70,7 +70,7 @@ const errorType = (status: number | undefined) =>
 const defined = (attributes: Attributes): Attributes =>
   Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
 
-/** Converts an ended delivery or attempt to a span, which replays repeat with the same id. */
+/** Converts an ended delivery or attempt to a span. Replays return a span with the same id. */
 export function toReadableSpan(span: MessageSpan): ReadableSpan {
   const { message, spanId, start, end, result, status, isPartial } = span;
   const { traceId, deliveryId, publisher, schedule } = message;

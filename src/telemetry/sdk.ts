@@ -148,7 +148,7 @@ export async function prepareSdk(deps: TracingDeps) {
     ...(variableIn(env, 'OTEL_TRACES_SAMPLER').name
       ? {}
       : { sampler: new ParentBasedSampler({ root: new TraceIdRatioBasedSampler(options.sampleRatio) }) }),
-    // OTEL_TRACES_EXPORTER selects the exporter of the agent's spans alone.
+    // OTEL_TRACES_EXPORTER applies to the agent's own spans, not to spans of messages.
     ...(processor && isOtlp(env) ? { spanProcessors: [processor] } : {}),
     metricReaders: [],
     logRecordProcessors: [],

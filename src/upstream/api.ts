@@ -149,7 +149,7 @@ export const createPageSizes = () => ({
   runs: new PageSize(10),
 });
 
-/** Counts rows that are unreadable, which are skipped, or incomplete, and responses without a usable list, which are discarded. */
+/** Counts unreadable rows (skipped), incomplete rows, and responses without a usable list (discarded). */
 export type ListMeter = Readonly<Record<'rowsRejected' | 'listsMissing', Counter<'collector'>>>;
 
 export interface ReadRound {
@@ -262,7 +262,7 @@ async function get({ call, priority, round }: ReaderDeps, request: Get): Promise
 
 /**
  * Passes the readable rows of a page to `take`. Returns the numbers of unreadable and of incomplete rows. Throws if the response
- * contains no list although the service has returned the list before. `read`: name of the read, whose rounds must agree.
+ * contains no list although the service has returned the list before. `read`: see `AcceptList`.
  */
 async function takeRows<Row extends ListedRow>(
   { clock, meter, acceptList }: ReaderDeps,
@@ -295,8 +295,8 @@ function countMissing({ meter }: ReaderDeps, list: AccountList, error: unknown):
 type Query = Readonly<Record<string, string | number>>;
 
 /**
- * Names the reads whose rounds must agree that a list is missing. Reads with dates may be empty where the list is not, so they agree
- * only within the same kind of round.
+ * Returns the name of a read for `AcceptList`. A read with dates may be empty although the list is not, so its name includes the
+ * name of its round.
  */
 function readName({ fromDate, toDate, ...match }: Query, round = ''): string {
   const isDated = fromDate !== undefined || toDate !== undefined;

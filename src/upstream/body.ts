@@ -20,12 +20,12 @@ export const MAX_LIST_BYTES = 32 * MIB;
 export const MAX_PAGE_BYTES = 16 * MIB;
 /** Memory for larger bodies until they are parsed, shared by all accounts (bytes). */
 const MAX_MEMORY = 128 * MIB;
-/** A body is kept in blocks of this size, the first ones smaller (bytes). */
+/** Size of the blocks of a buffered body (bytes). The first blocks are smaller. */
 const BLOCK = 64 * 1024;
 const SMALLEST_BLOCK = 4096;
 /**
- * Maximum number of list elements and object members in a larger body: with different names, parsing them takes up to 3 s. A list
- * of 100,000 flow-control keys has 900,000.
+ * Maximum number of list elements and object members in a body larger than `SMALL`. Parsing as many members with different
+ * names takes up to 3 s. A list of 100,000 flow-control keys has 900,000 members.
  */
 const MAX_VALUES = 1_000_000;
 /** Maximum depth of nesting. JSON.parse is slow for deeper texts: 1.2 s for 16 MiB of brackets. */
@@ -119,8 +119,8 @@ function parse(bytes: Buffer, what: string): unknown {
 /**
  * Shares `total` bytes among bodies, each of which reserves at most `largest` bytes in any number of steps.
  *
- * All bodies but the oldest together hold at most `total - largest` bytes, so the oldest never waits, and bodies cannot wait for
- * each other forever: the oldest one ends, at the latest at its request's timeout, and the next one becomes the oldest.
+ * All bodies except the oldest hold at most `total - largest` bytes together, so the oldest never waits for memory. The oldest
+ * ends at its request's timeout at the latest, and the next one becomes the oldest. So bodies cannot block each other forever.
  */
 export function createBodyMemory(total: number, largest: number) {
   /** Oldest first. */
@@ -160,7 +160,7 @@ export function createBodyMemory(total: number, largest: number) {
 const memory = createBodyMemory(MAX_MEMORY, MAX_LIST_BYTES);
 const parsing = pLimit(1);
 
-/** Parses a large body after those before it, in its own turn of the event loop. Removes its blocks from `blocks`. */
+/** Parses a large body after all earlier ones, in a separate turn of the event loop. Removes its blocks from `blocks`. */
 const parseLarge = (blocks: Buffer[], size: number, what: string, signal: AbortSignal) =>
   parsing(async () => {
     signal.throwIfAborted();

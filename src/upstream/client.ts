@@ -215,7 +215,7 @@ function createCall(deps: UpstreamClientDeps, addresses: Addresses, authorize: (
   return layers.reduce((inner, layer) => layer(inner), send);
 }
 
-/** The API is another service, so its clock and its rejections say nothing about this one. */
+/** The management API is another service: its clock and its rejections do not concern the delivery service. */
 function managementCall(deps: UpstreamClientDeps, management: Management): Call {
   const { baseUrl } = management;
   return createCall({ ...deps, serviceClock: undefined }, { base: baseUrl, regional: baseUrl }, withLogin(management));

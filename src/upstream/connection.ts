@@ -68,8 +68,8 @@ export function openConnection(dispatcher: Dispatcher, url: URL, where: string):
 }
 
 /**
- * Requests the root without the token. Returns the service's clock minus that of `now` (ms): the smallest difference that is
- * possible; undefined without a readable `Date`. Rejects with UpstreamError.
+ * Requests the root without the token. Returns the service's clock minus `now` (ms), rounded towards zero within the precision
+ * of the response; undefined without a readable `Date`. Rejects with UpstreamError.
  */
 export async function readClockDifference(
   dispatcher: Dispatcher,

@@ -136,7 +136,7 @@ export function reasonOfStatus(status: number): Reason | undefined {
   return status < 500 ? 'refused' : 'server';
 }
 
-/** Wait after a 429 that specifies no wait, none that can be read, or a time in the past (ms). */
+/** Wait after a 429 without a readable wait, or with a time in the past (ms). */
 const DEFAULT_WAIT = 1000;
 
 const text = (value: string | string[] | undefined) => (typeof value === 'string' ? value.trim() : '');

@@ -5,27 +5,27 @@ export type AccountList = 'dlq' | 'events' | 'flow_control' | 'schedules' | 'que
 
 /** Number of consecutive rounds without a list after which it counts as empty. */
 const AGREEING_ROUNDS = 3;
-/** Maximum number of reads whose latest round is kept. Only a hostile service omits the lists of more. */
+/** Maximum number of reads whose latest round is kept. Only a hostile service omits the lists of more reads. */
 const MAX_READS = 10_000;
 
 interface LatestRound {
   readonly id: object;
-  /** Number of consecutive rounds before it in which a response contained no list. */
+  /** Number of consecutive earlier rounds in which a response contained no list. */
   readonly before: number;
   isMissing: boolean;
 }
 
 /**
- * Returns whether a response of a read is valid. `read`: name of the read, whose rounds must agree; `isMissing`: the response
- * contains no list, as `{}`.
+ * Returns whether a response of a read is valid. `read`: name of the read; only rounds with the same read can agree. `isMissing`:
+ * the response contains no list, as `{}`.
  */
 export type AcceptList = (list: AccountList, read: string, isMissing: boolean) => boolean;
 
 export type MissingLists = ReturnType<typeof createMissingLists>;
 
 /**
- * Decides which responses without a list count as an empty one. Once the service has returned the account's list, even an empty
- * one, such a response is invalid until three consecutive rounds agree. `before`: lists that an earlier process has read.
+ * Decides which responses without a list count as an empty list. Once the service has returned the account's list, even an
+ * empty one, such a response is invalid until three consecutive rounds agree. `before`: lists that an earlier process has read.
  */
 export function createMissingLists(before: readonly AccountList[] = []) {
   const listed = new Set(before);
@@ -46,7 +46,7 @@ export function createMissingLists(before: readonly AccountList[] = []) {
         return !isMissing || round.before >= AGREEING_ROUNDS - 1;
       };
     },
-    /** Checks a response of a read outside rounds. Such reads never agree. */
+    /** Checks a response of a read outside rounds. Such reads never count as agreeing rounds. */
     acceptOutside(list: AccountList, _read: string, isMissing: boolean): boolean {
       if (!isMissing) listed.add(list);
       return !isMissing || !listed.has(list);

@@ -82,7 +82,7 @@ export type ProxySetting = z.output<typeof proxy>;
 export const proxyError = (setting: ProxySetting, env: Env): string | undefined =>
   'env' in setting ? envError(setting.env, env, text => (isProxy(text) ? undefined : NO_PROXY_ADDRESS)) : undefined;
 
-/** Whether undici can match the entry: it compares hosts with those of normalized URLs. */
+/** Whether undici can match the entry, which it compares with the hosts of normalized URLs. */
 function isNoProxy(text: string): boolean {
   if (/^\*(:\d+)?$/.test(text)) return true;
   const address = isIPv6(text) ? `[${text}]` : text.replace(/^\*?\./, '');

@@ -43,7 +43,7 @@ export async function* paginate<Row>(
 }
 
 export interface ListPath {
-  /** The path, or the candidate that is tried first. */
+  /** The only path, or the candidate to try first. */
   readonly latest: string;
   /** Calls `read` with each candidate until the service supports one. Later calls try that candidate first. */
   first<T>(read: (path: string) => Promise<T>): Promise<T>;
@@ -51,7 +51,7 @@ export interface ListPath {
 
 export const listPath = (path: string): ListPath => ({ latest: path, first: read => read(path) });
 
-/** Candidate paths of the event log. It is being renamed, so services support either path or both. */
+/** Candidate paths of the event log. The path is being renamed, so services support either path or both. */
 const EVENT_PATHS = ['/v2/events', '/v2/logs'];
 
 /** Returns the path of the event log. `setting`: the path, or `auto` to detect it. */

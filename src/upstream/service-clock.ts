@@ -25,17 +25,17 @@ export const smallestDifference = ({ least, most }: Bounds): number => Math.trun
 
 interface ObservedResponse {
   readonly date: unknown;
-  /** Whether the response may be outdated or from an intermediary: an error, or from a cache. */
+  /** Whether the response may be outdated or from an intermediary, because it is an error or was cached. */
   readonly isDoubtful: boolean;
 }
 
 export type ServiceClock = ReturnType<typeof createServiceClock>;
 
 /**
- * Estimates the service's clock from `Date` headers. The service's time is the agent's wall clock, moved into the bounds that
- * responses prove relative to the monotonic clock. So a skew below the resolution is 0, and a step of the wall clock has no effect.
+ * Estimates the service's clock from `Date` headers, which bound the service's time relative to the monotonic clock. The
+ * estimate is the agent's wall clock, moved into the bounds: a skew within them counts as 0, and clock steps have no effect.
  *
- * A response outside the bounds replaces them. Event times decide whether `Date` is the clock of the service's data: see
+ * A `Date` outside the bounds replaces them. Event times decide whether `Date` is the clock of the service's data: see
  * `observeLog`.
  */
 export function createServiceClock(clock: Pick<Clock, 'now' | 'monotonic'>) {
@@ -94,8 +94,8 @@ export function createServiceClock(clock: Pick<Clock, 'now' | 'monotonic'>) {
     /** Returns the later of `time` and the same time by `Date`, even if event times contradict `Date`. */
     latest: (time: number): number => time + Math.max(0, usable()),
     /**
-     * Checks `Date` against the newest event that the log has listed since the previous call, if any: it occurred since then, unless
-     * the log is delayed. If its time is nearer to that period by the agent's clock, `Date` is not used.
+     * Checks `Date` by the newest event that the log has listed since the previous call, if any. Unless the log is delayed, the
+     * event occurred since that call. `Date` is not used if the agent's clock fits the event's time better.
      */
     observeLog(newest: number | undefined): void {
       const [now, elapsed] = [clock.now(), clock.monotonic() - logReadAt];

@@ -36,7 +36,7 @@ export function tokenSource(setting: SecretSetting, env: Env): TokenSource {
 /** Explains a rejected token whose value contains the quotes around it. */
 const quotesIn = (token: string): string => (/^["']|["']$/.test(token) ? "the token's value contains quotes: " : '');
 
-/** Lists of which an account reads at least one. Only their 401 rejects the token: other paths may need another permission. */
+/** Lists of which an account reads at least one. Only a 401 of a list rejects the token: other paths may need more rights. */
 const DECIDING: ReadonlySet<Endpoint> = new Set<Endpoint>(['dlq', 'events', 'flow_control']);
 
 /** Interval at which a rejected token is retried (ms), because the service may accept it again. */

@@ -73,7 +73,7 @@ export function toServiceQueue(row: unknown, now: number): ServiceQueue | undefi
   };
 }
 
-/** Returns undefined if a number is unreadable, or if both are missing. The service omits one that is zero. */
+/** Returns undefined if a number is unreadable, or if both are missing. The service omits a number that is zero. */
 export function toGlobalParallelism(body: unknown, now: number): GlobalParallelism | undefined {
   if (!wire.isObject(body) || wire.isError(body.error)) return undefined;
   const values = new RowValues(now);
@@ -122,7 +122,7 @@ export function toWorkflowRun(row: unknown, now: number): WorkflowRun | undefine
 
 export interface RunQuery {
   readonly state?: Exclude<RunState, 'unknown'>;
-  /** `fromDate` and `toDate` are inclusive (ms since the Unix epoch). The interface does not say which time of a run they filter. */
+  /** `fromDate` and `toDate` are inclusive (ms since the Unix epoch). The API does not define which time of a run they filter. */
   readonly fromDate?: number;
   readonly toDate?: number;
   readonly url?: string;

@@ -60,7 +60,7 @@ const isWord = (value: unknown) => value == null || typeof value === 'string' ||
  */
 export const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value.toWellFormed() : undefined);
 
-/** Like `text`, for one that appears in every scrape: a longer one is truncated, so that a hostile row cannot inflate it. */
+/** Like `text`, but truncates texts longer than `limit`, so that a hostile row cannot inflate scrapes. */
 export function boundedText(value: unknown, limit: number): string | undefined {
   const found = text(value);
   return found && boundText(found, limit);
@@ -80,7 +80,7 @@ export const labelsIn = ({ label, labels }: RawFields): readonly string[] => [
 
 /**
  * Returns the time of entry into the queue (ms) from an id such as `<Unix milliseconds>-<number>`. Other ids are valid, too: the
- * interface does not say that an id contains a time.
+ * API does not define that an id contains a time.
  */
 const enteredAt = (dlqId: string | undefined, now: number) =>
   new RowValues(now).time(/^(\d{12,14})-\d+$/.exec(dlqId ?? '')?.[1]);
@@ -96,7 +96,7 @@ export const CALLBACK_STATE_WORDS: ReadonlyMap<string, CallbackState> = new Map(
   ['callback_cancelled', 'canceled'],
 ]);
 
-/** Returns the text of an id; undefined for "", and for numbers and texts that cannot be written exactly, which may not be unique. */
+/** Returns an id as text; undefined for "", numbers other than safe integers, and lone surrogates: they may not be unique. */
 export function idOf(value: unknown): string | undefined {
   if (typeof value === 'number') return Number.isSafeInteger(value) ? String(value) : undefined;
   return typeof value === 'string' && value.isWellFormed() ? text(value) : undefined;

@@ -36,7 +36,7 @@ const Left = z.object({ expired: Num, removed: Num, unknown: Num });
 
 /** The service's clock relative to the agent's. */
 const CLOCK = {
-  serviceNow: Time.describe('`now` by the service’s clock, from which ages of its data count.'),
+  serviceNow: Time.describe('`now` by the service’s clock. Ages of the service’s data are relative to it.'),
   clockSkewSeconds: Maybe(Num).describe('The service’s clock minus the agent’s; null if unknown.'),
 };
 
@@ -71,10 +71,10 @@ export const AccountView = z.object({
         oldestEntered: Maybe(Time),
         entered: Maybe(Num),
         left: Maybe(Left),
-        proven: Maybe(z.boolean()).describe('Whether all its rows have the fields of `match`, and match.'),
+        proven: Maybe(z.boolean()).describe('Whether all rows of the filter have the fields of `match` and match it.'),
         failure: Maybe(
           z.object({ reason: z.string(), message: z.string(), since: Maybe(Time), contradicted: z.boolean() }),
-        ).describe('Why the filter cannot be read, or that its rows contradict it.'),
+        ).describe('Why the last read failed. `contradicted`: rows did not match the filter.'),
       }),
     ),
     breakdowns: z.array(
@@ -96,7 +96,7 @@ export const AccountView = z.object({
           responseStatus: z.string(),
           messages: Num,
           change: Maybe(ChangeView).describe(
-            'Over the last hour. Null without history, which has the 50 largest kinds of each minute.',
+            'Over the last hour. Null without history. Each minute, the 50 largest kinds are recorded.',
           ),
           sample: Maybe(z.string()).describe('dlqId of an example.'),
         }),
@@ -115,7 +115,7 @@ export const AccountView = z.object({
     recent: Maybe(z.record(z.string(), Num)).describe('Events in the window, by state.'),
     lastHour: Maybe(
       z.object({
-        overSeconds: Seconds.describe('Less than an hour if the history starts later.'),
+        overSeconds: Seconds.describe('Less than an hour if the history starts within that hour.'),
         delivered: Num,
         failed: Num,
         cancelled: Num,
@@ -142,7 +142,7 @@ export const AccountView = z.object({
     waiting: Maybe(Num),
     beyondCap: Num.describe('Keys without a separate series.'),
     beyondCapWaiting: Num.describe('Messages and workflow steps that wait on these keys.'),
-    parallelismLimit: Maybe(Num).describe('Of the account; null while nothing waits, or if it is not reported.'),
+    parallelismLimit: Maybe(Num).describe('Of the account; null while nothing waits, or if the service omits it.'),
     parallelismInUse: Maybe(Num).describe('Of the account.'),
     rows: z
       .array(
@@ -151,7 +151,7 @@ export const AccountView = z.object({
           waiting: Maybe(Num).describe('Null if unreadable.'),
           change: Maybe(ChangeView).describe('Over the last 15 minutes.'),
           drainSeconds: Maybe(Seconds).describe(
-            'At the rate of the last minutes; null if the waitlist does not shrink steadily.',
+            'Time until the waitlist is empty; null if it does not shrink steadily.',
           ),
           state: Maybe(z.enum(FLOW_STATES)).describe('Null if undecided: `moving` and `waiting` need two reads.'),
           stateSince: Maybe(Time).describe('Null if the state is null.'),
@@ -164,7 +164,7 @@ export const AccountView = z.object({
           paused: Maybe(z.boolean()),
           pinned: Maybe(z.array(z.enum(PINNABLE))).describe('Limits that an operator has pinned.'),
           lastChange: Maybe(z.object({ limit: z.enum(KEY_LIMITS), from: Num, to: Num, at: Time })).describe(
-            'The latest change of a limit; a period in seconds. Null if none was seen.',
+            'The latest change of a limit; null if none was detected. A period is in seconds.',
           ),
         }),
       )
@@ -179,7 +179,7 @@ export const AccountView = z.object({
       .array(
         z.object({
           queue: z.string(),
-          lag: Maybe(Num).describe('Waiting messages according to the service, whose number is not reliable.'),
+          lag: Maybe(Num).describe('Waiting messages. The service’s number is not reliable.'),
           paused: Maybe(z.boolean()),
           parallelismLimit: Maybe(Num),
         }),
@@ -190,7 +190,7 @@ export const AccountView = z.object({
     .array(
       z.object({
         name: z.string(),
-        id: Maybe(z.string()).describe('Null, like the next five, if the service does not list the schedule.'),
+        id: Maybe(z.string()).describe('Null, like the next five fields, if the service does not list the schedule.'),
         destination: Maybe(z.string()).describe('Host, or name of the URL group.'),
         cron: Maybe(z.string()),
         timeZone: Maybe(z.string()).describe('Null: UTC.'),
@@ -204,9 +204,7 @@ export const AccountView = z.object({
         lastFailed: Maybe(Time),
         next: Maybe(Time),
         missed: Num,
-        late: Maybe(Num).describe(
-          'Null if the schedule is not configured: then no time is known by which it must end.',
-        ),
+        late: Maybe(Num).describe('Null if the schedule is not configured: its runs then have no deadline.'),
         unexpected: Maybe(Num).describe('Starts at unexpected times; null if the service does not list the schedule.'),
       }),
     )
@@ -222,7 +220,7 @@ export const AccountView = z.object({
   runs: Maybe(
     z.object({
       olderThanSeconds: Seconds,
-      count: Maybe(Num).describe('Runs in progress that are older. There are more if `hasMore`; null if unknown.'),
+      count: Maybe(Num).describe('Runs in progress that are older; null if unknown. If `hasMore`, there are more.'),
       hasMore: z.boolean(),
       oldest: Maybe(
         z.object({
@@ -232,7 +230,7 @@ export const AccountView = z.object({
         }),
       ),
     }),
-  ).describe('Workflow runs in progress for long. Null if the service does not list runs, or they have not been read.'),
+  ).describe('Old workflow runs. Null if the service does not list runs, or before the first read.'),
   calls: z.object({
     budgetRemaining: Maybe(Num),
     budgetPerDay: Num,

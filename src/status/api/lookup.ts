@@ -99,7 +99,7 @@ const QUALITY = {
   mayMissNewer: z.boolean().describe('Whether newer rows may be missing, because the service ignores the order.'),
   proven: z.boolean().describe('Whether every row has the fields of the filters, and matches.'),
   rejected: z.int().describe('Number of unreadable rows, which are missing.'),
-  incomplete: z.int().describe('Number of rows with an unreadable value, which is missing.'),
+  incomplete: z.int().describe('Number of rows from which an unreadable value was omitted.'),
 };
 
 export const DlqLookup = z.object({
@@ -122,7 +122,7 @@ const TIMELINE = {
   durationSeconds: Maybe(Seconds).describe('From the creation to the end.'),
   missing: z
     .array(z.enum(['all', 'creation', 'end', 'unread']))
-    .describe('Events that the event log no longer has; `unread`: the message has too many events.'),
+    .describe('Events missing from the event log. `unread`: the message has too many events to read them all.'),
   events: z
     .array(
       z.object({

@@ -34,7 +34,7 @@ export const AccountRow = z.object({
   state: State,
   data: DataState.describe('State of its worst collector.'),
   dataAt: Maybe(Time).describe(
-    'Start of the last complete read; the oldest one of dead letters, events and flow control. Removed dead letters are detected only by complete walks, so up to `rescanEvery` later.',
+    'Start of the last complete read: the earliest among dead letters, events and flow control. Removed dead letters are detected only by complete walks, so up to `rescanEvery` later.',
   ),
   problems: z.int().describe('Number of problems.'),
   worst: Maybe(Problem).describe('The worst problem.'),
@@ -43,9 +43,9 @@ export const AccountRow = z.object({
   deadLettersChange: Maybe(ChangeView).describe('Over the last hour.'),
   oldestEntered: Maybe(Time).describe('When the longest-queued dead letter was added.'),
   serviceAheadSeconds: Maybe(Num).describe(
-    'Difference between the service’s clock, which `oldestEntered` is from, and `now`; null if unknown.',
+    'The service’s clock minus `now`; null if unknown. `oldestEntered` is by the service’s clock.',
   ),
-  delivered: Maybe(Ratio).describe('Delivered share of the messages that ended in the last hour.'),
+  delivered: Maybe(Ratio).describe('Share of delivered messages among those delivered or failed in the last hour.'),
   finished: Maybe(ChangeView).describe('Messages that ended in the last hour.'),
   waiting: Maybe(Num).describe('Messages and workflow steps waiting on flow-control keys.'),
   inFlight: Maybe(Num),

@@ -27,7 +27,7 @@ export const Problem = z.object({
   account: Maybe(z.string()).describe('Null for problems of the agent itself.'),
   kind: z.enum(PROBLEM_KINDS),
   severity: z.enum(CHECK_SEVERITIES),
-  subject: Maybe(z.string()).describe('Affected key, schedule, breaker or destination, if the kind has several.'),
+  subject: Maybe(z.string()).describe('Affected key, schedule, breaker or destination; null for kinds without one.'),
   since: Maybe(Time).describe('Start of the problem, if known.'),
   text: z.string().describe('One sentence with numbers.'),
   deadLetterKind: z.string().optional().describe('Id of the kind of dead letters that the text names.'),

@@ -6,7 +6,7 @@ export const VERDICTS = ['problems', 'unknown', 'healthy'] as const;
 export const HealthVerdict = z
   .enum(VERDICTS)
   .describe(
-    '`problems`: a check of severity warning or critical has found one. `unknown`: some data is stale, incomplete or not read, and the rest is healthy.',
+    '`problems`: a check of severity warning or critical has found a problem. `unknown`: some data is stale, incomplete or not read, and the rest is healthy.',
   );
 export type HealthVerdict = z.output<typeof HealthVerdict>;
 

@@ -126,7 +126,7 @@ function rules({ rules }: AutoCancelView): Html {
     { head: 'cancels left this hour', isNumber: true, cell: row => count(row.budgetRemaining) },
   ];
   const none = html`<p class="soft">None is configured (<code>autoCancel.rules</code>).</p>`;
-  const caption = 'In order: the most cautious matching rule applies';
+  const caption = 'In the configured order. The most cautious matching rule applies';
   return section('rules', 'Rules', table(caption, columns, rules, { most: 50, none }));
 }
 

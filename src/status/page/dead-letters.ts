@@ -192,7 +192,7 @@ export function deadLettersSection(view: AccountView, { root }: PageContext): Ht
   const { account, deadLetters: of } = view;
   const now = serviceNowOf(view);
   const place = { account, now, root };
-  // The agent's own times.
+  // Times of callbacks are by the agent's clock.
   const seen = callbacks(of, Date.parse(view.now), root);
   const body = html`${dataNote(of.data, 'dlq', view)}
 ${tilePanel(...numbers(of, now))}

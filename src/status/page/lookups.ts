@@ -56,7 +56,7 @@ function listPage<T extends DlqLookup | EventLookup>(
   const more =
     !isFailed && found.rows.length > 0
       ? `More rows may exist: a look-up reads at most four pages, and shows ${ROWS} rows`
-      : 'No row of the first four pages matches. Later ones may';
+      : 'No row of the first four pages matches. Later rows may match';
   const notes = isFailed
     ? []
     : [

@@ -199,7 +199,7 @@ export function pageRoutes(served: Served): Router {
     const { hash, name } = request.params;
     const asset = assets.files.get(name);
     if (!asset) return response.status(404).type('text').send('not found\n');
-    // Pages of another version also get this file, but browsers must not cache it under the URL with their hash.
+    // Pages of another version also get this file. Browsers must not cache it under a URL with the hash of that version.
     const isSame = assets.folder === `assets/${hash}/`;
     response.setHeader('Cache-Control', isSame ? `max-age=${YEAR}, immutable` : 'no-store');
     response.writeHead(200, { 'Content-Type': asset.type, 'Content-Length': asset.body.length });

@@ -51,7 +51,7 @@ describe('dead-letter page', () => {
 
   it('the dead-letter page does not claim that more rows exist if the first pages have no match', () => {
     const text = read(entries({ ...dlq, rows: [], hasMore: true }, { kind: 'unknown' }));
-    expect(text).toContain('No row of the first four pages matches. Later ones may.');
+    expect(text).toContain('No row of the first four pages matches. Later rows may match.');
     expect(text).not.toMatch(/More rows|No entries were found/);
     expect(read(entries({ ...dlq, rows: [] }))).toContain('No entries were found.');
   });
