@@ -68,7 +68,7 @@ it('the leader runs all accounts, and a standby exposes only the families of the
   expect(calls.filter(call => call.startsWith('two'))).toEqual([]);
 });
 
-it('a standby answers every GET route with the response of the leader, and names the leader if that fails', async () => {
+it('a standby answers every GET route with the response of the leader, and names the leader if the leader does not respond', async () => {
   const { database, start, shown } = await setUp();
   const one = await start('one', BOTH);
   await eventually(async () => expect(await shown(one)).toEqual([BOTH]));
@@ -183,7 +183,7 @@ it('a leader keeps reading during a database outage that is longer than the leas
   expect(one.isLost).toBe(false);
 });
 
-it('a reload changes the accounts of the leader, and those that a standby opens later', async () => {
+it('a reload changes the accounts of the leader, and the accounts that a standby opens later', async () => {
   const { configOf, start, shown } = await setUp();
   const one = await start('one', BOTH);
   await eventually(async () => expect(await shown(one)).toEqual([BOTH]));

@@ -129,7 +129,7 @@ describe('retries', () => {
     expect(round('dlq', 'full')).toMatchObject({ state: 'ok', consecutiveFailures: 0, retryAt: null });
   });
 
-  it('retries during an outage of the queue cost no more requests than the rounds of the shortest interval', async () => {
+  it('retries during an outage of the queue send no more requests than rounds at the shortest interval would', async () => {
     const { core, clock, service, count } = await setUp(HOURLY);
     service.fail = path => (path === '/v2/dlq' ? { status: 500, body: {} } : undefined);
     core.start();
@@ -161,7 +161,7 @@ describe('retries', () => {
     expect(requests.length).toBeLessThanOrEqual(10);
   });
 
-  it('rounds and report name the next attempt', async () => {
+  it('rounds and the report show the time of the next attempt', async () => {
     const { core, clock, service, view, round } = await setUp(HOURLY);
     core.start();
     await clock.advance(MINUTE);
@@ -214,7 +214,7 @@ const READ: readonly (readonly [key: string, account: object, more?: object])[] 
 describe('reload during an outage', () => {
   const KEYS = new Set([...UNREAD, ...READ].map(([key]) => key));
 
-  it('the tables contain every key of an account', () => {
+  it('the tables of changes contain every key of an account except name and baseUrl', () => {
     const all = [...Object.keys(accountOptions.shape), 'collect', 'upstream', 'objectives'];
     expect(all.filter(key => !KEYS.has(key))).toEqual(['name', 'baseUrl']);
   });
@@ -261,7 +261,7 @@ describe('reload during an outage', () => {
     }
   });
 
-  it('another base URL shows nothing that was read from the previous one', async () => {
+  it('a reload that changes baseUrl removes all data read from the previous URL', async () => {
     const { core, clock, service, view, reload } = await setUp();
     core.start();
     await clock.advance(MINUTE);
@@ -279,7 +279,7 @@ describe('reload during an outage', () => {
     expect(view()).toMatchObject({ problems: [], deadLetters: { data: 'fresh', messages: 1 } });
   });
 
-  it('data is withdrawn at the same time as without a reload', async () => {
+  it('repeated reloads do not delay the withdrawal of data', async () => {
     const { core, clock, service, view, reload } = await setUp();
     core.start();
     await clock.advance(MINUTE);
@@ -293,7 +293,7 @@ describe('reload during an outage', () => {
     expect(view().deadLetters).toMatchObject({ data: 'withdrawn', messages: null });
   });
 
-  it('a pause that the service asked for continues', async () => {
+  it('a pause that the service requested continues after a reload', async () => {
     const { core, clock, service, requests, reload } = await setUp();
     core.start();
     await clock.advance(MINUTE);
@@ -305,7 +305,7 @@ describe('reload during an outage', () => {
     expect(requests.length).toBe(sent);
   });
 
-  it('a filter with another match shows no data of the previous match, and other filters keep theirs', async () => {
+  it('a filter whose match changes shows no data of the previous match, and other filters keep their data', async () => {
     const filters = (queueName: string) => ({
       collect: {
         dlq: {

@@ -37,7 +37,7 @@ it('closing the agent waits for a locked store only once, regardless of the numb
   expect(exec.mock.calls.filter(([sql]) => sql === 'BEGIN IMMEDIATE')).toHaveLength(1);
 });
 
-it('exposes a problem of the agent itself without an account, on /metrics and /metrics/agent', async () => {
+it('exposes a problem of the agent itself without the label account, on /metrics and /metrics/agent', async () => {
   const { core, clock } = await createViewScene({}, { heartbeat: { url: 'http://127.0.0.1:1' } });
   core.start();
   const exposed = async (scope: 'everything' | 'agent') =>

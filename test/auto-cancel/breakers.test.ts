@@ -178,7 +178,7 @@ describe('candidate breaker', () => {
     },
   );
 
-  it('callbacks of a rule that plans open the candidate breaker if another rule of the account may act', async () => {
+  it('callbacks of a rule in plan mode open the candidate breaker if another rule of the account may act', async () => {
     const rules = [rule('jobs'), rule('plans', { mode: 'plan' })];
     const scene = await warmScene({ breaker: FEW, rules });
     const planned = many(3, ':jobs=no_match,plans=stuck');

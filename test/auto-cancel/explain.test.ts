@@ -69,7 +69,7 @@ it('an explanation contains attempts and outcome', async () => {
   expect(other.explain('a')).toMatchObject({ attempts: 0, outcome: 'planned' });
 });
 
-it('an explanation of a planned callback says that the rule only plans, whatever suspends cancels, until it may act', async () => {
+it('an explanation of a planned callback names plan mode as the reason, even while cancels are suspended, until the rule may act', async () => {
   const windows = { deny: [{ from: '2026-06-03T00:00:00Z', to: '2026-06-09T00:00:00Z', reason: 'freeze' }] };
   const jobs = (mode: string) => ({
     rules: [rule('jobs', { mode, grace: '30m', windows, cooldown: { perUrl: '1d' } })],
@@ -96,14 +96,14 @@ it('an explanation of a planned callback says that the rule only plans, whatever
   expect(skipText('planned')).toBe('Nothing is cancelled because the rule only plans cancels.');
 });
 
-it('an explanation of a callback with a planned neighbour of the same URL names the cooldown', async () => {
+it('an explanation names the cooldown if a cancel of another callback with the same URL is planned', async () => {
   const scene = await createScene({ rules: [rule('jobs', { mode: 'plan', cooldown: { perUrl: '1h' } })] });
   await scene.warm();
   await scene.walk('a b');
   expect([heldOf(scene), heldOf(scene, 'b')]).toEqual(['planned', 'cooldown']);
 });
 
-it('an explanation of a sent cancel without an outcome says so, and names no limit that the cancel itself used', async () => {
+it('an explanation of a sent cancel without an outcome names the missing outcome, not the cooldown that the cancel started', async () => {
   const scene = await createScene({ rules: [rule('jobs', { cooldown: { perUrl: '1h' } })] });
   await scene.warm();
   scene.answers = ['timeout'];

@@ -101,7 +101,7 @@ describe('rule cooldown', () => {
     expect(sentIn(await scene.walk('b@one'))).toBe(1);
   });
 
-  it('a planned cancel does not start a cooldown', async () => {
+  it('a planned cancel starts no cooldown for a rule that sends cancels', async () => {
     const cooldown = { perUrl: '10m' };
     const scene = await warmScene({ rules: [rule('first', { cooldown, mode: 'plan' }), rule('second', { cooldown })] });
     expect(await scene.walk('a:first=stuck,second=no_match@one b:first=no_match,second=stuck@one')).toBe(

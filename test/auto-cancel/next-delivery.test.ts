@@ -157,7 +157,7 @@ describe('the stage “next delivery”', () => {
     expect(scene.sent).toEqual(['a']);
   });
 
-  it('requests only the run of the callback', async () => {
+  it('the stage “next delivery” requests only the run of the callback', async () => {
     const queries: RunQuery[] = [];
     const scene = await ready({
       pages(now, query) {
@@ -193,12 +193,12 @@ describe('the stage “next delivery”', () => {
     expect(scene.asked).not.toContain('action runs');
   });
 
-  it('is the last stage except the deadline, and applies before the intent and before the request', () => {
+  it('the stage “next delivery” precedes only the deadline, and applies before the intent and before the request', () => {
     expect(STAGES.slice(-2).map(({ name }) => name)).toEqual(['next delivery', 'deadline']);
     expect(STAGES.at(-2)?.phases).toEqual(['decide', 'send']);
   });
 
-  it('never lets a cancel be sent before a next delivery, whatever the service lists', async () => {
+  it('no cancel is sent before a next delivery, regardless of the listed runs', async () => {
     const offsets = fc.integer({ min: -3 * HOUR, max: 3 * HOUR });
     const rows = fc.array(
       fc.record({ id: fc.constantFrom('wfr_a', 'wfr_a', 'wfr_b'), after: fc.option(offsets, { nil: undefined }) }),

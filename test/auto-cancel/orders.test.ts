@@ -89,7 +89,7 @@ describe('approvals', () => {
     expect(await orders()).toEqual([]);
   });
 
-  it('an approval names the pause and the open breakers until whose end nothing is sent', async () => {
+  it('an approval names the pause and the open breakers that block the cancel', async () => {
     const { store, clock, operator, approve, waits, opens } = setUp();
     await waits('a', 'action-a', '1-0');
     await waits('b', 'action-b', '2-0');

@@ -32,13 +32,13 @@ async function walkFor(scene: Scene, words: string, ms: number) {
   return results.filter(text => text !== '').join('\n');
 }
 
-describe('a planned callback', () => {
+describe('planned callbacks', () => {
   it.each([
     ['success', 'success read_success', { success: 1 }],
     ['fail', 'failed read_fail', { failed: 1 }],
     ['canceled', 'unknown read_canceled', { unknown: 1 }],
     ['gone', 'unknown read_gone', { unknown: 1 }],
-  ] as const)('whose row then shows %s has the outcome %s, once', async (state, text, counts) => {
+  ] as const)('a planned callback whose row then shows %s has the outcome %s, once', async (state, text, counts) => {
     const scene = await plannedScene();
     scene.states.set('a', state);
     expect(await scene.walk('')).toBe(`observed a ${text}`);
@@ -50,7 +50,7 @@ describe('a planned callback', () => {
     expect((await scene.lines()).filter(({ step }) => step === 'observed')).toHaveLength(1);
   });
 
-  it('stays under observation while walks find it, and then has the outcome in_progress after two days', async () => {
+  it('a planned callback is observed while walks find it, and has the outcome in_progress after two days', async () => {
     const scene = await plannedScene();
     expect(await walkFor(scene, 'a', 47 * HOUR)).toBe('');
     expect(outcomes(scene)).toEqual({ planned: 1 });
@@ -60,20 +60,20 @@ describe('a planned callback', () => {
     expect(outcomes(scene)).toEqual({ planned: 1, in_progress: 1 });
   });
 
-  it('does not count as in progress for two days after the clock was set forward by three', async () => {
+  it('setting the clock forward by three days does not end the observation of a planned callback', async () => {
     const scene = await plannedScene();
     scene.clock.step(72 * HOUR);
     expect(await scene.walk('a')).not.toContain('observed');
   });
 
-  it('has an unknown outcome if no walk completed for longer than an episode survives, even if it then succeeded', async () => {
+  it('a planned callback has an unknown outcome if a gap between walks ends its episode, even if it succeeded', async () => {
     const scene = await plannedScene();
     scene.states.set('a', 'success');
     await scene.wait(31 * MINUTE);
     expect(await scene.walk('')).toBe('observed a unknown end_not_seen');
   });
 
-  it('has an unknown outcome if auto-cancel was off for hours, even if it then succeeded', async () => {
+  it('a planned callback has an unknown outcome if auto-cancel was off for hours, even if the callback succeeded', async () => {
     const scene = await plannedScene();
     await walkFor(scene, 'a', HOUR);
     scene.states.set('a', 'success');
@@ -82,21 +82,21 @@ describe('a planned callback', () => {
     expect(await scene.walk('')).toBe('observed a unknown end_not_seen');
   });
 
-  it('has the outcome of its own run, not of a later one that an operator started', async () => {
+  it('a planned callback has an unknown outcome if an operator has started another run of it', async () => {
     const scene = await plannedScene();
     scene.messages.set('a', 'another run');
     scene.states.set('a', 'success');
     expect(await scene.walk('')).toBe('observed a unknown another_episode');
   });
 
-  it('has an unknown outcome at once if the service reports no state', async () => {
+  it('a planned callback has an unknown outcome at once if the service reports no state', async () => {
     const blind = rule('jobs', { mode: 'plan', evidence: 'blind', stuckWhen: { seenFor: '60h' } });
     const scene = await warmScene({ rules: [blind] });
     scene.states.set('a', undefined);
     expect(await scene.walk('a')).toBe('ended a planned stuck\nobserved a unknown no_state');
   });
 
-  it('is looked up again after a failed look-up, and has an unknown outcome if all of them fail', async () => {
+  it('a planned callback is looked up again after a failed look-up, with an unknown outcome if all look-ups fail', async () => {
     const scene = await plannedScene('a b');
     scene.states.set('a', 'success');
     scene.states.set('b', 'success');
@@ -110,7 +110,7 @@ describe('a planned callback', () => {
     expect(await walkFor(scene, '', HOUR)).toBe('observed b unknown end_not_seen');
   });
 
-  it('that a rule later cancels has an unknown outcome', async () => {
+  it('a planned callback that a rule later cancels has an unknown outcome', async () => {
     const scene = await plannedScene();
     await scene.restart({ rules: [rule('jobs')] });
     await scene.walk('a');
@@ -120,7 +120,7 @@ describe('a planned callback', () => {
     expect(await scene.walk('')).toBe('observed a unknown read_canceled');
   });
 
-  it('is followed under its rule although the rule was removed', async () => {
+  it('a planned callback counts for its rule even if the rule is removed before the outcome', async () => {
     const scene = await plannedScene();
     await scene.restart({ rules: [rule('others', { mode: 'plan', match: { label: { in: ['y'] } } })] });
     expect(scene.autoCancel().isUsed).toBe(true);
@@ -130,7 +130,7 @@ describe('a planned callback', () => {
     expect(outcomes(scene, 'others')).toEqual({ planned: 0 });
   });
 
-  it('is followed after a restart without any rule', async () => {
+  it('a planned callback is observed after a restart without any rule', async () => {
     const scene = await plannedScene();
     await scene.restart({ rules: [] });
     expect(scene.autoCancel().isUsed).toBe(true);
@@ -138,7 +138,7 @@ describe('a planned callback', () => {
     expect(await scene.walk('')).toBe('observed a success read_success');
   });
 
-  it('has an unknown outcome if its end was not seen before a restart', async () => {
+  it('a planned callback has an unknown outcome if its end was not detected before a restart', async () => {
     const scene = await plannedScene('a b');
     await walkFor(scene, 'a b', HOUR);
     scene.states.set('b', 'success');
@@ -147,7 +147,7 @@ describe('a planned callback', () => {
     expect(outcomes(scene)).toEqual({ planned: 2, unknown: 1 });
   });
 
-  it.each([true, false])('has one outcome if the commit fails (written: %s)', async written => {
+  it.each([true, false])('a planned callback has one outcome if the commit fails (written: %s)', async written => {
     const scene = await plannedScene();
     scene.states.set('a', 'success');
     scene.failedCommitsAreWritten = written;
@@ -175,7 +175,7 @@ describe('counts of plans', () => {
     return { ...about, step: 'observed', outcome } satisfies JournalEntry;
   };
 
-  it('never decrease, and count each plan and its first outcome once, in any order of lines', () => {
+  it('counts of plans never decrease, and include each plan and its first outcome once, in any order of lines', () => {
     const lines = fc.array(
       fc.tuple(fc.constantFrom('a', 'b', 'c'), fc.constantFrom('planned' as const, ...PLAN_OUTCOMES)),
     );

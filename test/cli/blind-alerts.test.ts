@@ -7,7 +7,7 @@ it('alertsThatRead finds alerts that read a family directly', () =>
 it('alertsThatRead finds alerts that read a family through recording rules', () =>
   expect(alertsThatRead(['delivery_problem'])).toContain('DeliveryErrorBudgetFastBurn'));
 
-it('alertsThatRead finds alerts of the selected sets alone', () => {
+it('alertsThatRead finds alerts of an optional set only if the set is selected', () => {
   expect(alertsThatRead(['delivery_messages_finished_total'])).toEqual([]);
   expect(alertsThatRead(['delivery_messages_finished_total'], [], ['slo'])).toEqual([
     'DeliverySloFastBurn',

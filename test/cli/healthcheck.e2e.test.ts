@@ -69,7 +69,7 @@ describe('healthcheck of a running agent', () => {
     expect(await healthcheck(file)).toMatchObject({ code: 1, stdout: '' });
   });
 
-  it('healthcheck uses the fixed address of an agent that requires verified client certificates', async () => {
+  it('healthcheck supports an agent that has a fixed port and requires verified client certificates', async () => {
     const server = { listen: `127.0.0.1:${await freePort()}` };
     const { agent, file } = await startAgent({}, server, clientsWith('RequireAndVerifyClientCert'));
     expect(await healthcheck(file)).toEqual(HEALTHY);
@@ -77,7 +77,7 @@ describe('healthcheck of a running agent', () => {
     expect((await healthcheck(file)).code).toBe(1);
   });
 
-  it('healthcheck uses the port for probes if others require a client certificate', async () => {
+  it('healthcheck uses the port for probes if the main port requires a client certificate', async () => {
     const probesListen = `127.0.0.1:${await freePort()}`;
     const { agent, file } = await startAgent({}, { probesListen }, clientsWith('RequireAnyClientCert'));
     expect(await healthcheck(file)).toEqual(HEALTHY);
@@ -111,7 +111,7 @@ describe('healthcheck of a running agent', () => {
     expect(await healthcheck(file)).toEqual(HEALTHY);
   });
 
-  it('healthcheck of an agent with a store in memory requires any agent on its address', async () => {
+  it('healthcheck of an agent with a store in memory exits with 0 only if an agent responds at its address', async () => {
     for (const sections of [USERS, tlsWith(), undefined]) {
       const listen = `127.0.0.1:${await freePort()}`;
       const { agent, file } = await startAgent({ store: { kind: 'memory' } }, { listen }, sections);
@@ -154,7 +154,7 @@ describe('healthcheck of an agent that is not running', () => {
     expect([(await healthcheck(file)).code, (await healthcheck(other.file)).code]).toEqual([1, 0]);
   });
 
-  it('healthcheck exits with 1 and the reason if neither the configuration nor a store is there', async () => {
+  it('healthcheck exits with 1 and the reason if the configuration file and the store are missing', async () => {
     const file = join(newFolder(), 'config.yaml');
     expect(await healthcheck(file)).toEqual({ code: 1, stdout: '', stderr: `${file} does not exist\n` });
   });

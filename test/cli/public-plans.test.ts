@@ -23,7 +23,7 @@ describe('needs of an account', () => {
     expect(needsIn()).toEqual({ dlq: DAY, events: 30 * MINUTE });
   });
 
-  it('needsOf returns the times of auto-cancel rules that exceed those', () => {
+  it('needsOf returns the times of auto-cancel rules if they exceed the default times', () => {
     expect(needsIn(`autoCancel: { mode: plan, rules: [${RULE}] }`)).toEqual({ dlq: 2 * DAY, events: 4 * DAY });
   });
 

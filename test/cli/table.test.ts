@@ -11,7 +11,7 @@ it('a table aligns its columns', () => {
   );
 });
 
-it('a table may have more rows than a call has arguments', () => {
+it('a table may have more rows than a function call can have arguments', () => {
   const rows = Array.from({ length: 200_000 }, (_, row) => [String(row)]);
   expect(toTable(['n'], rows).split('\n').at(-1)).toBe('199999');
 });

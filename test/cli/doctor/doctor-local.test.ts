@@ -125,7 +125,7 @@ async function startWith(more: object = {}) {
   return { file, env, listen };
 }
 
-it('doctor warns about a used port if the store does not show which process holds it', async () => {
+it('doctor warns about a used port if the store is in memory and shows no process', async () => {
   const { file, env, listen } = await startWith({ store: { kind: 'memory' } });
   expect((await diagnose(file, { env })).of('port')).toEqual([
     `warn port: ${listen} is in use → check whether this agent uses the port`,

@@ -80,7 +80,7 @@ it('doctor prints an ok line for each check of a healthy service', async () => {
   expect(service.headers[0]?.authorization).toBe(undefined);
 });
 
-it('doctor accepts a service without a list of schedules, but not one that responds to nothing', async () => {
+it('doctor accepts a service that lacks the list of schedules, but not a service that returns 404 for every path', async () => {
   const without = await answers((path, response) => {
     if (path === '/v2/schedules') json(response, {}, 404);
     return path === '/v2/schedules';
@@ -100,7 +100,7 @@ it('doctor leaves no files behind', async () => {
   expect(readdirSync(join(file, '..'))).toEqual(['config.yaml']);
 });
 
-it('doctor reads the account from the management API, and shows a failure as one of its login', async () => {
+it('doctor reads the account from the management API, and attributes a failure to the settings of that API', async () => {
   const management = { baseUrl: '', username: 'ops@example.com', password: { env: 'PASSWORD' } };
   const records: Readonly<Record<string, unknown>> = {
     '/v2/qstash/users': { id: 'user-1', state: 'active', type: 'paid', token: 'canary' },

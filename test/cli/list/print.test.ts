@@ -104,7 +104,7 @@ describe('a table', () => {
     );
   });
 
-  it('a table of queues shows the number of waiting messages and pauses', async () => {
+  it('a table of queues shows the number of waiting messages and whether a queue is paused', async () => {
     const out = new PassThrough();
     const print = createPrinter('queues', { format: 'table', width: 120, withAccount: false }, out);
     const json = { name: 'mail', lag: 114, paused: true, parallelismLimit: 2, updatedAt: '2026-01-01T10:00:00.000Z' };

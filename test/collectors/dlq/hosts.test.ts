@@ -78,7 +78,7 @@ it('counts added entries by host like the log of added entries, despite removals
   );
 });
 
-it('a host keeps its count when its entries are removed, and resumes it after it lost its series to another host', async () => {
+it('the count of a host survives the removal of its entries, and continues when the host regains its series from another host', async () => {
   const scene = createScene({ options: { maxSeriesPerBreakdown: 1 } });
   await scene.round('full');
   const add = async (count: number, host: string) => {

@@ -267,7 +267,7 @@ describe('groups of dead letters', () => {
     expect(shown(scene)).toEqual({ count: 2000, appeared: 100 });
   });
 
-  it('stores up to 10,000 groups and first evicts those that it has not seen for longest', async () => {
+  it('stores at most 10,000 groups and evicts the least recently seen groups first', async () => {
     const scene = createScene();
     await scene.round('full');
     for (let batch = 0; batch < 6; batch += 1) {

@@ -93,7 +93,7 @@ it.each(FIELDS.flatMap(([field, times]) => PLACES.map(([where, isUntimed]) => ({
   },
 );
 
-it('a walk within six finds entries without a time that arrived after windows were used, and never counts them as removed', async () => {
+it('entries without a time, added after windowed walks, are found within six walks and never counted as removed', async () => {
   const service = createService('createdAt');
   for (let index = 0; index < 1200; index += 1) service.add('both');
   const agent = createAgent(service.api);

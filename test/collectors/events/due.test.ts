@@ -81,7 +81,7 @@ it('finds an end that the log lists late although no event follows', async () =>
   expect(agent.shown().log).toMatchObject({ due: 2, onTime: 2 });
 });
 
-it('counts a message as due when it ends or misses its target, but not if it is cancelled before', async () => {
+it('counts a message as due when it ends or misses its target, but not if it is cancelled before then', async () => {
   const service = createLog();
   const { clock } = service;
   const agent = createAgent(service);
@@ -103,7 +103,7 @@ it('counts a message as due when it ends or misses its target, but not if it is 
   expect(await counts('created', HOUR)).toEqual([1, 0]);
 });
 
-it('starts at 0 with a store of an earlier version and keeps its other counters', async () => {
+it('counters of due messages start at 0 with a store of an earlier version, and other counters keep their values', async () => {
   const service = createLog();
   const agent = createAgent(service);
   await agent.round('tail');
