@@ -76,7 +76,7 @@ describe('links', () => {
     expect(faults.filter(fault => fault !== undefined)).toEqual([]);
   });
 
-  it('every page that code, messages, manifests and pages name exists, with its heading', () => {
+  it('every page and heading named in code, messages, manifests and pages exists', () => {
     const files = globSync([
       '*.{md,yaml,json}',
       'Dockerfile',

@@ -90,7 +90,7 @@ describe('watched keys', () => {
     expect(fold(watch)).toEqual({ a: 6 });
   });
 
-  it('shows a missing watched key as idle if the list of the same round lacks it, too', async () => {
+  it('shows a watched key as idle if neither its individual read nor a list read in the same round finds it', async () => {
     const { state, service, round } = await setUp({ watch: ['a', 'unheard of'] });
     state.list = { a: 5, b: 1 };
     state.single = { a: 5 };
@@ -108,7 +108,7 @@ describe('watched keys', () => {
     expect(await round('list')).toEqual({ b: 2, a: 0 });
   });
 
-  it('reads no list for keys that are missing from a recent one', async () => {
+  it('reads no list for watched keys that a recent list did not contain', async () => {
     const { state, service, round } = await setUp({ watch: ['a', 'unheard of'], every: '15s' });
     state.list = { a: 5 };
     await round('list');
@@ -172,7 +172,7 @@ describe('watched keys', () => {
     expect(await round('watch')).toEqual({ a: 114, 'unheard of': 1 });
   });
 
-  it('is partial and keeps the values if unreadable rows of the list may be those of missing keys', async () => {
+  it('the watch round is partial and keeps the old values if unreadable rows of the list may be the missing keys', async () => {
     const { state, observe, fold, round } = await setUp({ watch: ['a'] });
     state.list = { a: 5 };
     await round('list');
@@ -196,7 +196,7 @@ describe('watched keys', () => {
     expect(fold(watch)).toEqual({ a: 3 });
   });
 
-  it('is partial if a value of a watched key is unreadable, which is then absent', async () => {
+  it('the watch round is partial if the value of a watched key is unreadable, and omits this value', async () => {
     const { state, observe, fold } = await setUp({ watch: ['a'] });
     state.single = { a: 'many' };
     const watch = await observe('watch');
@@ -213,7 +213,7 @@ describe('watched keys', () => {
   });
 });
 
-it('a key list with unreadable rows omits missing keys, and shows no watched key as idle', async () => {
+it('a watched key that is missing from a list with unreadable rows is not shown as idle', async () => {
   const { state, observe, round } = await setUp({ watch: ['a'] });
   state.list = { a: 5, b: 1, c: 7, d: 2 };
   await round('list');

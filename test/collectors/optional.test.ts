@@ -98,7 +98,7 @@ describe('an optional collector', () => {
     expect(service.otherReads).toBe(0);
   });
 
-  it('keeps its data while it fails, marks it as stale, and does not affect whether the account is up', async () => {
+  it('an optional collector that fails keeps its data, marks the data as stale, and leaves the account up', async () => {
     const { service, state, clock, round, run } = await setUp();
     const up = () => accountStatus('a', [state]).up;
     expect(up()).toBe(true);

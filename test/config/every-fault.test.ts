@@ -133,7 +133,7 @@ it.each(PLANTS)('parseConfig reports exactly one error for %s', (...plant) =>
   expect(faultsOf([plant])).toHaveLength(1),
 );
 
-it('parseConfig reports the errors of one stage in the order of the file: files, then sections, then checks across sections', () => {
+it('parseConfig reports only the errors of the first stage that fails, in the order of the file', () => {
   const parse = (text: string) => () => parseConfig(text, 'x.yaml', {}, 0);
   const across = `accounts:
   - { name: a, baseUrl: 'https://a.example.com', token: { env: NOT_SET } }
@@ -173,7 +173,7 @@ const BARE = [
   '.inf',
 ];
 
-it('parseConfig rejects every text and key without quotes that YAML reads as something else, at its place', () => {
+it('parseConfig reports the position of every unquoted text or key that YAML reads as a number or boolean', () => {
   const text = stringify({ ...good(), tracing: { headers: { 'x-key': 'y' } } }, { lineWidth: 0 });
   const lines = new LineCounter();
   const spans: (readonly [isKey: boolean, from: number, to: number])[] = [];

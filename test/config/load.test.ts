@@ -114,7 +114,7 @@ describe('valid configurations', () => {
     expect(config.staleness).toEqual({ markAfter: 3, withdrawAfter: 20, withdrawAtMost: 1_800_000 });
   });
 
-  it('a configuration has a hash that changes with its settings, and a separate one of its files', () => {
+  it('a configuration has one hash of its settings and another hash of its files', () => {
     const load = (text: string) => parseConfig(text, 'x.yaml', ENV);
     const { hash, filesHash } = load(minimal);
     expect(hash).toMatch(/^[0-9a-f]{16}$/);

@@ -76,7 +76,7 @@ describe('encodings', () => {
     }
   });
 
-  it('a secret in another encoding is named, and its content is not shown', () => {
+  it('an error about a secret file in another encoding contains its path, but not its content', () => {
     const token = fileOf(utf16('canary'), 'token');
     expect(faultsOf(ACCOUNT.replace('env: T', `file: ${token}`))).toBe(
       'config.yaml:2:51: accounts[0].token: token is UTF-16 or UTF-32: save it as UTF-8',
@@ -103,7 +103,7 @@ describe('invisible characters', () => {
     );
   });
 
-  it('invisible characters are accepted in quotes, blocks and comments, and joiners everywhere', () => {
+  it('invisible characters are accepted in quotes, blocks and comments, and zero-width joiners everywhere', () => {
     const labels = 'labels: { a: "x\u{a0}y", b: 👩‍👩‍👧, c: می‌خواهم }, ';
     expect(faultsOf(`# \u{a0}\n${ACCOUNT.replace('token', `${labels}token`)}`)).toBe('');
   });
@@ -148,7 +148,7 @@ describe('certificates', () => {
   const storeFaults = (rest: string) =>
     faultsOf(`store: { kind: postgres, url: 'postgres://u:canary@h/d?${rest}' }\n${ACCOUNT}`);
 
-  it('files that the URL of the store names are read, without quoting the URL', () => {
+  it('the files named in the store URL are read, and errors do not contain the URL', () => {
     const [key, cert] = [fileOf(pem('client.key'), 'client.key'), fileOf(pem('client.pem'), 'client.pem')];
     const full = 'sslmode=verify-full&';
     expect(storeFaults(`${full}sslrootcert=${cert}&sslcert=${cert}&sslkey=${key}`)).toBe('');
@@ -162,7 +162,7 @@ describe('certificates', () => {
     expect(storeFaults(`${full}sslrootcert=${folder}`)).toContain("the file of sslrootcert can't be read: EISDIR");
   });
 
-  it('sslrootcert=system is no file, and requires verify-full', () => {
+  it('sslrootcert=system is not read as a file, and requires sslmode=verify-full', () => {
     expect(storeFaults('sslmode=verify-full&sslrootcert=system')).toBe('');
     for (const rest of ['', 'sslmode=disable&', 'sslmode=verify-ca&']) {
       expect(storeFaults(`${rest}sslrootcert=system`)).toContain('needs sslmode=verify-full for sslrootcert=system');
@@ -173,7 +173,7 @@ describe('certificates', () => {
 describe('the list of named files', () => {
   const pem = (name: string) => readFileSync(join('test/support/certificates', name), 'utf8');
 
-  it('has each file once with its content, and those of the store only if the environment may be read', () => {
+  it('namedFiles returns each file with its kind of content, and files named in the store URL only if it gets the environment', () => {
     const [ca, key, token] = [
       fileOf(pem('authority.pem'), 'ca.pem'),
       fileOf(pem('client.key'), 'client.key'),

@@ -28,7 +28,7 @@ it('workflows pin actions and images by digest, and have read-only permissions b
   }
 });
 
-it('the Dockerfile pins its base images by digest, and workflows use its Node.js image, which has the version of package.json', () => {
+it('the Dockerfile pins its base images by digest, workflows use the same Node.js image, and package.json has the same version', () => {
   const bases = [...text('Dockerfile').matchAll(/^ARG \w+_IMAGE=(\S+)$/gm)].map(([, image]) => image);
   expect(bases).toHaveLength(2);
   for (const base of bases) expect(base).toMatch(/@sha256:[0-9a-f]{64}$/);
@@ -37,7 +37,7 @@ it('the Dockerfile pins its base images by digest, and workflows use its Node.js
   expect([...new Set(versions.map(version => `node:${version}`))]).toEqual([bases[0]?.split('-')[0]]);
 });
 
-it('the lock file has a checksum for every package, also of Node.js, and no package runs a script when it is installed', () => {
+it('the lock file has a checksum for every package, including Node.js, and no package runs an install script', () => {
   interface Locked {
     readonly integrity?: string;
     readonly hasInstallScript?: true;

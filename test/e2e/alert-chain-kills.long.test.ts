@@ -16,7 +16,7 @@ const SLOW = 240_000;
 const SETTLE_MS = 10_000;
 
 describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))('one judge', () => {
-  it('an incident during which each process is killed causes one notification, and one of its end', async () => {
+  it('an incident during which each process is killed causes one firing and one resolved notification', async () => {
     const emulator = await emulateEmpty();
     const receivers = await startReceivers();
     const alertmanager = await startAlertmanager(receivers.url, faster(60, receivers.url));

@@ -152,7 +152,7 @@ async function restartWhileHealing(alertmanager: Alertmanager, heal: () => Promi
 }
 
 describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))('alerts from end to end', () => {
-  it('an unavailable service with twenty accounts causes one notification, and one of its end', async () => {
+  it('an unavailable service with twenty accounts causes one firing and one resolved notification', async () => {
     const { emulator, receivers, pass } = await startChain({ speed: 20, accounts: 20 });
     await pass(5);
     emulator.faults.add({ kind: 'status', status: 503 });

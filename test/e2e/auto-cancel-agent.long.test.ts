@@ -205,7 +205,7 @@ describe.concurrent('auto-cancel commands', () => {
     expect(await stage.cli('explain', id)).toMatchObject({ code: 1 });
   });
 
-  it.concurrent('the auto-cancel commands pause and journal work without a running agent, and the next agent applies the pause', async test => {
+  it.concurrent('auto-cancel pause and auto-cancel journal work without a running agent, and the next agent applies the pause', async test => {
     const stage = await setUp(test, { speed: 3 });
     const [id = ''] = stage.stuck;
     const pause = await stage.cli('pause', '--reason', 'a bad night', '--by', 'ann');

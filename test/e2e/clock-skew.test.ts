@@ -30,7 +30,7 @@ async function setUp(ahead: number, dateMs = 0) {
 }
 
 describe.each([600_000, -600_000])('a service whose clock is %d ms ahead', ahead => {
-  it('has its events counted, and the difference in metric, report and page', async () => {
+  it('the events of a service whose clock is wrong are counted, and metric, report and page show the difference', async () => {
     const { agent, emulator, delivered } = await setUp(ahead);
     let added = 0;
     // Events of the first second may precede the start of the counters: the clock is known to the second.

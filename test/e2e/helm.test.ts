@@ -119,7 +119,7 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
     expect(normalised(render(values))).toEqual(expected);
   });
 
-  it('the PodMonitor has the settings of the one for sidecars', () => {
+  it('the PodMonitor has the same settings as the PodMonitor for sidecars', () => {
     interface Spec {
       readonly podMetricsEndpoints: readonly object[];
     }
@@ -247,7 +247,7 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
     expect([status, stderr]).toEqual([1, expect.stringContaining(`: ${message}`)]);
   });
 
-  it('config keeps the values that it sets, and gets those that the pods require', () => {
+  it('the chart keeps the settings in config, and adds the settings that the pods require', () => {
     const server = { public: false, listen: '[::]:10922', maxConnections: 1_000_000 };
     const store = { schema: 'watch', lease: '30s' };
     const config = { server, store, accounts: [{ ...ACCOUNT, labels: { id: '0123', on: 'yes' } }] };
@@ -269,7 +269,7 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
     expect(JSON.stringify(podOf(manifests))).not.toContain('DATABASE_URL');
   });
 
-  it('the pods change exactly with the settings that a reload refuses', () => {
+  it('the pods are replaced if and only if a setting changes that a reload refuses', () => {
     const at = (server: object, store: object, postgres = {}) =>
       podOf(render({ config: { accounts: [ACCOUNT], server, store }, ...postgres }));
     const before = at({}, {});
@@ -362,7 +362,7 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
       expect(execFileSync(promtool, ['check', 'rules', file], { encoding: 'utf8' })).toContain('SUCCESS');
   });
 
-  it('rules and dashboards are an error in a copy of the chart without its link', () => {
+  it('rules and dashboards cannot be enabled in a copy of the chart without its symbolic link', () => {
     const folder = newFolder();
     for (const name of readdirSync(CHART).filter(each => each !== 'files'))
       cpSync(join(CHART, name), join(folder, name), { recursive: true });

@@ -117,7 +117,7 @@ it('the recipe for the OpenTelemetry Collector uses documented keys, and its pip
   expect(() => expanded('replacement: $1')).toThrow('requires $$');
 });
 
-it('the recipe for the Datadog Agent uses documented keys and existing metrics, counters without the suffix', () => {
+it('the recipe for the Datadog Agent uses documented keys and existing metrics, and omits the suffix _total', () => {
   const { instances } = DatadogCheck.parse(parse(datadog));
   for (const name of instances.flatMap(({ metrics }) => metrics)) {
     expect(name).not.toMatch(/_total$/);

@@ -79,7 +79,7 @@ describe('createLogOutput', () => {
     await eventually(() => expect(counted.dropped).toBe(101));
   });
 
-  it('on a pipe that is not read, buffers 4 MB, counts the other lines, and writes whole lines once it is read', async () => {
+  it('the output buffers 4 MB for a pipe that is not read, counts dropped lines, and writes whole lines when the pipe is read', async () => {
     const fifo = createFifo();
     const { write, counted } = createOutput(fifo.fd);
     const line = (index: number) => `${index} ${'x'.repeat(1000)}\n`;
@@ -157,7 +157,7 @@ describe('serve with a log that cannot be written', () => {
     expect(expectLines(readFileSync(log, 'utf8'))).toContain('"msg":"stopped"');
   });
 
-  it('if the pipe is full from the start, serve responds to scrapes, logs once it is read, and stops', async () => {
+  it('if the pipe is full from the start, serve responds to scrapes, logs when the pipe is read, and stops on SIGTERM', async () => {
     const fifo = createFifo();
     fifo.fill();
     const { agent, value } = await startAgent(`exec "$@" 2>${fifo.path}`, newFolder());

@@ -129,7 +129,7 @@ it('plan reports accounts that it cannot measure, sends only one request with a 
   expect(stderr).toBe('not complete: gone, refused\n');
 });
 
-it('plan measures at once although the daily budget is too small, and compares the named public plan', async () => {
+it('plan does not wait if the daily budget is too small, and compares the calls with the limit of the configured public plan', async () => {
   const emulator = await emulateEmpty();
   const accounts = ['free', 'pay_as_you_go'].map(plan => ({
     ...{ name: plan, plan, baseUrl: emulator.url, token: { env: 'DELIVERY_TOKEN' } },

@@ -107,7 +107,7 @@ it('a problem has the same start and text in API, page, report and notification,
   expect(await agent.value('delivery_problem', LABELS)).toBe(0);
 });
 
-it('a problem keeps its state without alerts, and is sent once alerts are turned on', async () => {
+it('a problem keeps its state while alerts are disabled, and is sent when they are enabled', async () => {
   const { agent, sent } = await setUp();
   const enabled = readFileSync(agent.configFile, 'utf8');
   writeFileSync(agent.configFile, enabled.replace('"enabled":true', '"enabled":false'));

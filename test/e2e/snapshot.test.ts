@@ -40,7 +40,7 @@ describe('snapshot output', () => {
   const run = (accounts: object[], ...options: string[]) =>
     runCli(['snapshot', '--config', configFile({ accounts }), ...options], { DELIVERY_TOKEN: 'x' });
 
-  it('snapshot prints no control or formatting characters of the service on a terminal, and valid JSON', async () => {
+  it('snapshot escapes control and formatting characters of the service on a terminal and in JSON', async () => {
     const key = 'a\u001b]0;x\u0007\u0085\u009b2J\u202e\u2066\u200b\u2028';
     const { url } = await serve((request, response) =>
       json(

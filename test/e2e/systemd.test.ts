@@ -89,7 +89,7 @@ async function startUnit() {
 }
 
 describe.skipIf(!requireProgram('setpriv'))('commands of the service’s user', () => {
-  it('list, message and report find configuration, credential and store without the namespace of the unit', async () => {
+  it('list, message and report find configuration, credential and store if the service’s user runs them outside the unit', async () => {
     const { command, state, user } = await startUnit();
     expect(await command(['list', 'dlq', '--ids'])).toMatchObject({
       code: 0,

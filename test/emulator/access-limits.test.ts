@@ -130,7 +130,7 @@ describe('token reset', () => {
   });
 });
 
-test('a request to /v2/keys/rotate itself rotates the signing keys; the path of a key below it does not', async () => {
+test('a request to /v2/keys/rotate rotates the signing keys, and a request to a path below it reads a flow-control key', async () => {
   const emulated = await emptyEmulator();
   emulated.state.setWaitlist('a/b', 4);
   for (const path of ['a/b', 'a%2Fb'])

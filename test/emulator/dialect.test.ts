@@ -2,7 +2,7 @@ import { describe, expect, test } from 'vitest';
 import { dialectWith } from '../../src/emulator/dialect.ts';
 import { ask, emptyEmulator, emulator, NOON } from './emulated.ts';
 
-test('the defaults of the dialect match the interface document', () => {
+test('the defaults of the dialect match the documented API', () => {
   expect(dialectWith({})).toMatchObject({
     flowControlKeySize: 'waitlistSize',
     flowControlFields: 'documented',

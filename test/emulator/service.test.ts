@@ -140,7 +140,7 @@ describe('workflow runs', () => {
     return { runs, pages };
   }
 
-  test('runs are listed ten a page, each once, with those in progress, those that ended and those that failed', async () => {
+  test('running, succeeded and failed runs are listed once each, ten a page', async () => {
     const emulated = await emulator({ scenario: 'steady' });
     const { runs, pages } = await allRuns(emulated);
     expect(runs.length).toBeGreaterThan(900);
@@ -183,7 +183,7 @@ describe('account', () => {
   const get = (emulated: Started, path: string) =>
     ask(emulated, path, { headers: { authorization: `Basic ${login(emulated)}` } });
 
-  test('records and statistics need the login of the account, and count the messages of the UTC day', async () => {
+  test('the account record and statistics require the account’s login, and the statistics count the messages of the UTC day', async () => {
     const emulated = await emptyEmulator({ scenario: 'steady' });
     const { accountId } = emulated.credentials;
     expect((await ask(emulated, '/v2/qstash/users')).status).toBe(401);

@@ -294,7 +294,7 @@ describe('retention', () => {
     expect(await hours()).toEqual([5]);
   });
 
-  it('series that are not stored are in memory, but not in the store', async () => {
+  it('series marked as unstored are kept only in memory, and are lost at a restart', async () => {
     const scene = await setUp();
     const large = 'x_total{y="1"}';
     scene.clock.pass(MINUTE);

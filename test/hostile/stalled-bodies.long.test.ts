@@ -21,7 +21,7 @@ const MAX_MEMORY = 160 + 128 + 2 * ACCOUNTS + 60;
 const peakOf = (pid: number) =>
   Number(/VmHWM:\s+(\d+)/.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))?.[1] ?? Number.NaN) / 1024;
 
-it(`${ACCOUNTS} accounts whose bodies stall just below the limit take at most 128 MiB and 1 MiB each, and a healthy account is read meanwhile`, async () => {
+it(`bodies of ${ACCOUNTS} accounts that stall just below the limit take at most 128 MiB plus 1 MiB each, and a healthy account is still read`, async () => {
   const body = Buffer.alloc(16 * MIB - 1024, ' ');
   const service = await serve((_request, response) => void response.writeHead(200).write(body));
   const healthy = await startHealthyFleet(1);

@@ -175,7 +175,7 @@ it.each<[string, RequestListener, string]>([
   ]);
 });
 
-it('a standby sends requests below the path of the leader, which a proxy removes', async () => {
+it('a standby adds the path of the leader’s URL to its requests, and signs them without this path', async () => {
   const leader = await openPort(({ url, headers: { authorization = '' } }, response) => {
     const isSigned = KEY.isSigned({ method: 'GET', url: url?.replace('/dw', ''), headers: { authorization } } as never);
     response.setHeader(SIGNATURE, KEY.signResponse(authorization, 200, `${url} ${isSigned}`));
@@ -243,7 +243,7 @@ it.each([
   expect([asked, stray]).toEqual([[path], []]);
 });
 
-it('reportOfPeer accepts a signed report and rejects a recorded one', async () => {
+it('reportOfPeer accepts a signed report and rejects a replayed one', async () => {
   const report = { verdict: 'healthy' };
   const { server, ask } = await serve(USERS, { peerKey: KEY, report: async () => report as never });
   const peer = { key: KEY, isLocal: true };

@@ -101,7 +101,7 @@ describe('readMessage', () => {
   });
 });
 
-it('the times after the first event have seconds below 10 min', () => {
+it('the times since the first event include seconds if they are below 10 min', () => {
   const after = [0, 60, 61, 90, 91, 599, 600, 754].map(seconds => at(seconds, 'active'));
   const { events } = timelineOf(after, false, false);
   expect(events.map(step => describeStep(step, events).after)).toEqual(

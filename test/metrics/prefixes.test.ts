@@ -31,7 +31,7 @@ const SUFFIXES: Readonly<Record<FamilyType, readonly string[]>> = {
 /** What a response shows of a family. */
 const shownOf = ({ name, type, help, labels }: Family | Partial<Family>) => ({ name, type, help, labels });
 
-it('families of the same name are equal, and no family has the name of samples of another', () => {
+it('families of the same name are equal, and no family has the name of another family’s samples', () => {
   for (const family of all) expect(shownOf(family)).toEqual(shownOf(families.get(family.name) ?? {}));
   const names = [...families.values()].flatMap(({ name, type }) => {
     const base = name.replace(/_(total|info)$/, suffix => (SUFFIXES[type].includes(suffix) ? '' : suffix));

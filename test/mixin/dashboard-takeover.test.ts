@@ -101,7 +101,7 @@ describe.each(promtools)('takeovers in %s', promtool => {
     expect(errorsOf(promtool, queries.flatMap(wrong))).toBe('');
   });
 
-  it('the age of a problem is the time since its latest start, across processes, and absent after a day', () => {
+  it('the age of a problem is the time since it last started, even if another process took over, and is absent after a day', () => {
     const problem = (kind: string, values: string, instance = 'one:10922') => ({
       series: `delivery_problem{job="a",instance="${instance}",account="acme",kind="${kind}",severity="warning"}`,
       values,

@@ -240,7 +240,7 @@ describe('the log', () => {
     expect(scene.hook.sent.slice(2)).toEqual(['resolved 1']);
   });
 
-  it('a new episode is new: another start time is sent, after the resolution or instead of it', async () => {
+  it('a new episode is sent with a new start time, whether or not the previous episode was resolved first', async () => {
     const scene = await createSingle();
     scene.begin('1');
     await scene.deliver(SECOND);
@@ -431,7 +431,7 @@ describe('receivers', () => {
     },
   );
 
-  it('counts no failure if it is stopped while sending, and sends the alert again after a restart', async () => {
+  it('a delivery that is stopped while it sends counts no failure, and sends the alert again after a restart', async () => {
     const scene = await createSingle();
     scene.begin('1');
     const stop = new AbortController();
@@ -510,7 +510,7 @@ describe('refusals', () => {
     expect(scene.counts).toEqual({ 'hook failed': 2, 'hook sent': 1 });
   });
 
-  it('a refused alert is retried immediately after a restart and after a reload of the receiver', async () => {
+  it('a refused alert is retried immediately after a restart or a reload of the configuration', async () => {
     const scene = await createSingle();
     scene.hook.answer = () => REFUSED;
     scene.begin('1');
@@ -551,7 +551,7 @@ describe('Alertmanager', () => {
     };
   }
 
-  it('a member gets changes immediately, and everything every minute', async () => {
+  it('an Alertmanager member gets changed alerts immediately, and all alerts every minute', async () => {
     const scene = await createMember();
     scene.begin('1', { startsAt: 1 });
     expect(await scene.sentAfter(0)).toEqual(['firing 1']);
@@ -570,7 +570,7 @@ describe('Alertmanager', () => {
     expect(scene.store.commits).toBe(commits);
   });
 
-  it('a member gets every firing alert in each minute, however often others change', async () => {
+  it('an Alertmanager member gets every firing alert in each minute, however often other alerts change', async () => {
     const scene = await createMember();
     scene.begin('1');
     await scene.sentAfter(0);
@@ -598,14 +598,14 @@ describe('Alertmanager', () => {
     expect(await scene.sentAfter(MINUTE)).toEqual(['firing 1']);
   });
 
-  it('a member gets requests of at most 64 alerts, of several accounts', async () => {
+  it('an Alertmanager member gets requests of at most 64 alerts, of several accounts', async () => {
     const scene = await createMember();
     for (let index = 0; index < 130; index += 1)
       scene.begin(String(index), { labels: { alertname: 'A', account: `a${index}` } });
     expect((await scene.sentAfter(0)).map(text => text.split(',').length)).toEqual([64, 64, 2]);
   });
 
-  it('a member that refuses one alert gets the others every minute, and that one alone', async () => {
+  it('an Alertmanager member that refuses one alert gets it separately, and the other alerts together every minute', async () => {
     const scene = await createMember();
     scene.member.answer = notices => (notices.some(({ labels }) => labels.x === 'bad') ? REFUSED : ACCEPTED);
     for (const x of ['1', 'bad', '2']) scene.begin(x);

@@ -137,7 +137,7 @@ describe.each(['teams', 'discord'] as const)('the format %s', format => {
       expect(text).toContain(part);
   });
 
-  it('a resolved alert shows its last text as a past report', () => {
+  it('the last text of a resolved alert is labelled as its last report', () => {
     expect(bodyOf(format, [{ ...firing, status: 'resolved', endsAt: START }])).toContain('Last report');
   });
 });

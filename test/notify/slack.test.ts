@@ -38,7 +38,7 @@ function textsOf(body: Message): readonly Text[] {
 }
 
 describe('messages', () => {
-  it('a resolved alert shows its last text as a past report', () => {
+  it('the last text of a resolved alert is labelled as its last report', () => {
     const resolved = notice({ status: 'resolved', annotations: { summary: 'It grows.' }, endsAt: START + 60_000 });
     const texts = textsOf(messageOf([resolved], group, '')).map(({ text }) => text);
     expect(texts).toContain('Last report: It grows.');
@@ -96,7 +96,7 @@ describe('messages', () => {
     });
   });
 
-  it('a link to dead letters of one kind is named after them', () => {
+  it('a link to dead letters of one kind has the text "dead letters of this kind"', () => {
     const status_url = 'https://dw.example/accounts/production/dlq?kind=1f';
     const [context] = textsOf(messageOf([notice({ annotations: { status_url } })], group, '')).slice(-1);
     expect(context?.text).toBe(`<${status_url}|dead letters of this kind>`);

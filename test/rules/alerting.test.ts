@@ -367,7 +367,7 @@ describe('notices of auto-cancel', () => {
     expect(bodies).toHaveLength(2);
   });
 
-  it('a receiver gets the notices of lines that are added after the receiver, and not older than a day', async () => {
+  it('a receiver gets the notices of journal lines that are added after the receiver and are at most a day old', async () => {
     const { clock, bodies, start, send, answer } = await setUp();
     const { journal } = await start([]);
     await journal.append(LINES);
@@ -392,7 +392,7 @@ describe('notices of auto-cancel', () => {
     ]);
   });
 
-  it('a receiver that refuses a notice does not get it again, one that refuses all gets it later', async () => {
+  it('a notice that a receiver refuses with 400 is not sent again, and one refused with 401 is sent again later', async () => {
     const { clock, bodies, start, send, answer } = await setUp();
     const { alerting, journal } = await start();
     answer.status = 400;

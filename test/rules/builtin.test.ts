@@ -298,7 +298,7 @@ describe('built-in alerts', () => {
     expect(names.map(name => states().get(name))).toEqual(['firing', undefined, 'firing']);
   });
 
-  it('more than a hundred subjects of a kind share the subject __other__', async () => {
+  it('the subjects of a kind beyond the first hundred share the subject __other__', async () => {
     const { run, exposed } = await setUp();
     await run({ breaker_open: Array.from({ length: 120 }, (_, n) => ({ subject: `b${n}`, text: 'Open.' })) });
     const subjects = exposed().map(({ labels }) => labels.subject);
@@ -335,7 +335,7 @@ describe('built-in alerts', () => {
     expect([states().get(alert), states().get(kind)]).toEqual(['firing', 'firing']);
   });
 
-  it('a kind that is off is not sent because of the lowest severity', async () => {
+  it('the lowest severity does not enable a kind that is off by default', async () => {
     const { run, reload } = await setUp();
     await reload({ builtin: { severity: 'info' } });
     expect(await run({ dlq_old: ['Old.'] }, 20 * MINUTE)).toBe('');

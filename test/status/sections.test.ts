@@ -209,7 +209,7 @@ describe('waitlists', () => {
     [`${size}{flow_control_key="empty"}`]: [[15, 10]],
   } as const;
 
-  it('the time to drain a waitlist is the one of the collector, and the change that of the last 15 minutes', () => {
+  it('the time to drain a waitlist is the collector’s estimate, and the change covers the last 15 minutes', () => {
     const { rows, ...whole } = flowControlView(inputOf({ flow_control: complete(facts) }, sizes));
     expect(whole).toEqual({
       enabled: true,

@@ -79,7 +79,7 @@ describe('attached stores next to a running agent', () => {
     expect((await next.scan('', '')).map(([key]) => key).sort()).toEqual(['k', 'l', 'm']);
   });
 
-  it('an attached store waits for a write lock of the agent longer than the agent itself would', async () => {
+  it('an attached store waits longer for a write lock than the agent does', async () => {
     await makeStore(path);
     const [agent, attached] = [startRemote(), startRemote()];
     await attached.openAttached(path);

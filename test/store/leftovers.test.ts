@@ -123,7 +123,7 @@ it('a store next to the rollback journal of another file is refused and left unc
 });
 
 describe('a store with several paths', () => {
-  it('is refused at each hard link, also while an agent uses another one', async () => {
+  it('a store is refused at a second hard link, even while an agent uses the first one', async () => {
     const remote = startRemote();
     await remote.open(path);
     const other = join(newFolder(), 'other.db');
@@ -139,7 +139,7 @@ describe('a store with several paths', () => {
     await commit(remote, 'kept');
   });
 
-  it('is locked for every link to the file or its folder', async () => {
+  it('a store is locked for every symbolic link to its file or folder', async () => {
     const remote = startRemote();
     await remote.open(path);
     const folder = join(newFolder(), 'linked');
@@ -154,7 +154,7 @@ describe('a store with several paths', () => {
   it.for([
     ['file', 'linked'],
     ['folder', 'locked'],
-  ] as const)('is refused at another mount of its %s', async ([what, reason], { skip }) => {
+  ] as const)('a store is refused at another mount of its %s', async ([what, reason], { skip }) => {
     const mountPoint = join(newFolder(), 'mount point');
     mkdirSync(mountPoint);
     const why = whyNoMounts(mountPoint);

@@ -75,7 +75,7 @@ describe.each(['memory', 'sqlite'] as const)('%s store', kind => {
 describe('prefix ends', () => {
   const compare = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-  it('compared by bytes, texts with a prefix lie between the prefix and its end, and no other texts do', () => {
+  it('in byte order, exactly the texts with a prefix lie between the prefix and its end', () => {
     fc.assert(
       fc.property(key, key, (prefix, text) => {
         const end = endOfPrefix(prefix);

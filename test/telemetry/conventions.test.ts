@@ -41,7 +41,7 @@ async function start(env: Readonly<Record<string, string>> = {}, options: object
 const nothing = async () => undefined;
 
 describe('resource and scope of the agent’s spans', () => {
-  it('the instance is host and port of the agent, as in its metrics, and the schema is that of the conventions', async () => {
+  it('the service instance is the host and port of the agent, as in its metrics, and the schema URL is the one of the conventions', async () => {
     const { tracer, exported } = await start();
     await tracer.span('round', {}, nothing);
     const [span] = await exported();
@@ -109,7 +109,7 @@ describe('attributes and errors', () => {
     expect(span?.attributes).not.toHaveProperty(['error.type']);
   });
 
-  it('a retried request has the number of earlier attempts, and plain HTTP its version', async () => {
+  it('the span of a retried request has the number of earlier attempts and the HTTP version', async () => {
     const { tracer, exported } = await start();
     let requests = 0;
     const service = await serve((_request, response) => {
@@ -144,7 +144,7 @@ describe('attributes and errors', () => {
 });
 
 describe('queue', () => {
-  it('spans beyond the queue are dropped and counted, as are spans that the collector lost', async () => {
+  it('spans for which the queue is full are dropped and counted, together with the spans that the collector lost', async () => {
     const { sdk, exported, counted } = await start({ OTEL_BSP_MAX_QUEUE_SIZE: '4', OTEL_BSP_SCHEDULE_DELAY: '60000' });
     const spans = Array.from({ length: 10 }, (_, index) => ofAttempt({ spanId: `${index}`.padStart(16, 'a') }));
     sdk.sendMessageSpans(spans, 3);

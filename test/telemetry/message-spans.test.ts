@@ -39,7 +39,7 @@ describe('delivery spans', () => {
     });
   });
 
-  it('a delivery span has the destination’s host as the name of its destination if it has no topic and no queue', () => {
+  it('the destination name of a delivery span is the destination’s host if the message has neither topic nor queue', () => {
     expect(delivery().attributes['messaging.destination.name']).toBe('api.example.org');
     expect(delivery({}, { queue: 'q' }).name).toBe('deliver q');
     expect(delivery({}, { origin: undefined }).name).toBe('deliver');
@@ -61,7 +61,7 @@ describe('delivery spans', () => {
     expect(delivery().attributes).not.toHaveProperty(['messaging.message_delivery.partial']);
   });
 
-  it('the resource is the service, an instance per account, with the schema of the conventions', () => {
+  it('the resource names the service, has an instance per account, and has the schema URL of the conventions', () => {
     const { resource, instrumentationScope } = delivery();
     expect(resource.attributes).toEqual({ 'service.name': 'message-delivery', 'service.instance.id': 'production' });
     expect(resource.schemaUrl).toBe(SCHEMA);

@@ -204,7 +204,7 @@ describe('bodies above 1 MiB', () => {
   const chunksRead = (bodies: readonly ReturnType<typeof start>[]) =>
     bodies.reduce((sum, { body }) => sum + body.chunks, 0);
 
-  it('bodies that stall hold at most 128 MiB and 1 MiB each, smaller bodies do not wait, and each is read after those before it', async () => {
+  it('stalled bodies take at most 128 MiB plus 1 MiB each, do not delay small bodies, and are read in the order of their start', async () => {
     const bodies = Array.from({ length: 16 }, () => start());
     await nextTurn();
     expect(chunksRead(bodies)).toBeGreaterThan(96);

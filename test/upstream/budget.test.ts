@@ -40,7 +40,7 @@ describe('budget', () => {
     await Promise.all([walk, ...lists]);
   });
 
-  it('the budget runs requests with the priority look last, but does not starve them', async () => {
+  it('the budget runs requests with the priority "look" last, but does not starve them', async () => {
     const { clock, started, ask } = setUp({ requestsPerSecond: 1 });
     await ask('first');
     const all = [ask('look', 'look'), ask('walk', 'background'), ask('cancel', 'action')];

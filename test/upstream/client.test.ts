@@ -75,7 +75,7 @@ describe('client', () => {
     expect(service.requests).toEqual(['GET /v2/events?fromDate=1&toDate=9&count=1000']);
   });
 
-  it('the client counts rows with unreadable values, which are listed without them', async () => {
+  it('the client counts a row with an unreadable value, and returns it without this value', async () => {
     const event = { messageId: 'm', state: 'ERROR', time: T };
     const service = await serve((request, response) => {
       if (request.url?.startsWith('/v2/dlq'))

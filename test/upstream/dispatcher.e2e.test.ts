@@ -110,7 +110,7 @@ describe('noProxy', () => {
     expect(proxy.requests).toHaveLength(isDirect ? 0 : 1);
   });
 
-  it('an entry that is refused is reported with its position and what is allowed', () => {
+  it('the error about a refused noProxy entry contains its position and the allowed forms', () => {
     const upstream = { noProxy: ['a.example', '10.0.0.0/8'] };
     const accounts = [{ name: 'a', baseUrl: 'http://127.0.0.1:1', token: { env: 'T' }, upstream }];
     expect(() => parseConfig(JSON.stringify({ upstream, accounts }), 'x.yaml')).toThrow(

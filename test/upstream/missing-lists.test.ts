@@ -143,7 +143,7 @@ describe('missing lists', () => {
     expect(missingLists.listed()).toEqual([]);
   });
 
-  it('a list in between restarts the count of rounds', async () => {
+  it('a response with a list restarts the count of rounds without a list', async () => {
     const { answer, read } = await setUp(['dlq']);
     const found = [];
     for (const body of [

@@ -60,7 +60,7 @@ function createScene(ahead = 0) {
 
 describe('the service clock', () => {
   it.each([90_000, -90_000, 600_000, -600_000, 3 * HOUR, -3 * HOUR])(
-    'uses a difference of %d ms after a response',
+    'the service clock uses a difference of %d ms after a response',
     async ahead => {
       const { serviceClock, poll, error } = createScene(ahead);
       expect(serviceClock.skew()).toBeUndefined();
@@ -72,7 +72,7 @@ describe('the service clock', () => {
     },
   );
 
-  it('estimates any difference within a second and the latency', async () => {
+  it('the service clock estimates any difference to within a second plus the latency', async () => {
     const skews = fc.integer({ min: -3 * HOUR, max: 3 * HOUR });
     const exchanges = fc.array(
       fc.record({ wait: fc.nat(20_000), latency: fc.nat(5000), share: fc.double({ min: 0, max: 1, noNaN: true }) }),
@@ -92,13 +92,13 @@ describe('the service clock', () => {
     );
   });
 
-  it('is exactly the clock of the agent if they may agree', async () => {
+  it('the service clock equals the clock of the agent if every Date is consistent with it', async () => {
     const { serviceClock, poll, error } = createScene();
     await poll(100);
     expect([serviceClock.skew(), error()]).toEqual([0, 0]);
   });
 
-  it.each([600_000, -600_000])('is unaffected by a step of the clock of the agent by %d ms', async step => {
+  it.each([600_000, -600_000])('the service clock ignores a step of the agent’s clock by %d ms', async step => {
     const { scene, serviceClock, poll, error } = createScene();
     await poll(3);
     scene.jumped = step;
@@ -110,7 +110,7 @@ describe('the service clock', () => {
     expect([serviceClock.skew(), error()]).toEqual([0, 0]);
   });
 
-  it.each([600_000, -600_000])('follows a step of the clock of the service by %d ms', async step => {
+  it.each([600_000, -600_000])('the service clock follows a step of the clock of the service by %d ms', async step => {
     const { scene, poll, error } = createScene(90_000);
     await poll(3);
     scene.ahead += step;
@@ -124,14 +124,14 @@ describe('the service clock', () => {
   it.each([
     ['year 9999', 'Fri, 31 Dec 9999 23:59:59 GMT'],
     ['year 1970', 'Thu, 01 Jan 1970 00:00:00 GMT'],
-  ])('reports a difference of more than a day but does not use it: %s', async (_, date) => {
+  ])('the service clock reports a difference of more than a day but does not use it: %s', async (_, date) => {
     const { serviceClock, respond, error } = createScene();
     for (let time = 0; time < 5; time += 1) await respond(date);
     expect(Math.abs(serviceClock.skew() ?? 0)).toBeGreaterThan(365 * 24 * HOUR);
     expect([error(), serviceClock.latest(NOON)]).toEqual([0, NOON]);
   });
 
-  it('ignores responses that may be outdated or from an intermediary', async () => {
+  it('the service clock ignores responses that may be outdated or from an intermediary', async () => {
     const { serviceClock, respond, error } = createScene();
     for (let time = 0; time < 5; time += 1) await respond(header(NOON - HOUR), { isDoubtful: true });
     expect([serviceClock.skew(), error()]).toEqual([undefined, 0]);
@@ -139,7 +139,7 @@ describe('the service clock', () => {
   });
 
   it.each([600_000, -600_000])(
-    'of a wrong Date (%d ms) is not used if new events agree with the agent',
+    'a wrong Date (%d ms) is not used if new events agree with the clock of the agent',
     async wrong => {
       const { scene, serviceClock, poll, serviceNow, error } = createScene(wrong);
       await poll(3);
@@ -160,7 +160,7 @@ describe('the service clock', () => {
     },
   );
 
-  it.each([600_000, -600_000])('is used if new events agree with Date (%d ms), are delayed or missing', async ahead => {
+  it.each([600_000, -600_000])('a Date (%d ms) is used if new events agree, are delayed or missing', async ahead => {
     const { serviceClock, poll, serviceNow, error } = createScene(ahead);
     await poll(3);
     serviceClock.observeLog(serviceNow() - HOUR);

@@ -43,7 +43,7 @@ describe('rejected tokens', () => {
     expect(rejections).toEqual([true, false]);
   });
 
-  it('a 401 of a list that not every account reads does not reject the token', async () => {
+  it('a 401 for a list of an optional collector does not mark the token as rejected', async () => {
     const service = await serve((request, response) => {
       const isAllowed = request.url?.startsWith('/v2/flowControl');
       json(response, isAllowed ? [] : { error: 'no' }, isAllowed ? 200 : 401);

@@ -271,7 +271,7 @@ describe('wire', () => {
     expect(used({ ratePeriodStart: start - 86_000, ratePeriod: 86_400 })).toBe(3);
   });
 
-  it('no value of a row is 0 or false unless the row contains or omits it, and a time is never far from the present', () => {
+  it('a value is parsed as 0 or false only if the row contains this value or no value, and a time is never far from the present', () => {
     const junk = fc.oneof(
       fc.anything(),
       fc.string(),
@@ -458,7 +458,7 @@ describe('wire', () => {
     );
   });
 
-  it('a body with neither a list nor other content is parsed as an empty page, with or without a list', () => {
+  it('a body without rows or other content is parsed as an empty page, which reports whether the list is missing', () => {
     const empty = { rows: [], cursor: undefined, isMissing: true };
     expect(toFlowControlPage({ flowControls: null })).toEqual(empty);
     expect(toFlowControlPage(null)).toEqual(empty);

@@ -15,7 +15,7 @@ describe('limit on tracked messages', () => {
     return { ...service, agent };
   }
 
-  it('the newest messages are tracked, and the others count as evicted', async () => {
+  it('the newest messages up to the limit are tracked, and older ones count as evicted', async () => {
     const { agent, clock, add } = await createFull();
     expect(agent.shown()).toMatchObject({ gauges: { inFlight: 10 }, log: { untracked: { evicted: 90 } } });
     expect(agent.rowsOf('open').length).toBe(10);

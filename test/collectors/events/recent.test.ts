@@ -3,7 +3,7 @@ import { expect, it } from 'vitest';
 import { createRecentEvents } from '../../../src/collectors/events/memory.ts';
 import { EVENT_STATES } from '../../../src/model/message.ts';
 
-it('counts the events since a given time by state, to a ten-thousandth of the window', () => {
+it('counts the events since a given time by state, with a resolution of a ten-thousandth of the window', () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(fc.nat(8), fc.nat(1000)), { maxLength: 100 }),

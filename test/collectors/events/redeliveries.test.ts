@@ -26,7 +26,7 @@ async function settle({ agent, add, clock }: Pick<Counting, 'agent' | 'add' | 'c
 }
 
 describe('an attempt that begins while the previous one has no result', () => {
-  it('is counted once after the time for delayed results, also across restarts', async () => {
+  it('a redelivery is counted once, after the time for delayed results, even across restarts', async () => {
     const counting = await createCounting();
     const { agent, clock, add, redelivered } = counting;
     add('msg_twice', ['created', 'active', 'active', 'delivered'], clock.now + SECOND);
@@ -46,7 +46,7 @@ describe('an attempt that begins while the previous one has no result', () => {
     ['in the order of the log', 0],
     ['two minutes late', 2 * MINUTE],
     ['25 minutes late', 25 * MINUTE],
-  ])('is not counted if the result of the previous attempt is listed %s', async (_when, late) => {
+  ])('no redelivery is counted if the result of the previous attempt is listed %s', async (_when, late) => {
     const counting = await createCounting();
     const { agent, clock, add, log, redelivered } = counting;
     const start = clock.now + SECOND;
@@ -59,7 +59,7 @@ describe('an attempt that begins while the previous one has no result', () => {
     expect(redelivered()).toBe(0);
   });
 
-  it('is not counted if the late result was swept before the attempt began', async () => {
+  it('no redelivery is counted if the sweep has already read the late result of the previous attempt', async () => {
     const counting = await createCounting();
     const { agent, clock, add, log, redelivered } = counting;
     const start = clock.now + SECOND;
@@ -73,7 +73,7 @@ describe('an attempt that begins while the previous one has no result', () => {
     expect(redelivered()).toBe(0);
   });
 
-  it.each(['error', 'retry'])('is not counted after %s, also in the same millisecond', async state => {
+  it.each(['error', 'retry'])('no redelivery is counted after %s, even in the same millisecond', async state => {
     const counting = await createCounting();
     const { clock, add, redelivered } = counting;
     add('msg_1', ['created', 'active', state, 'active', 'delivered'], clock.now + SECOND, { wait: 10 });
@@ -83,7 +83,7 @@ describe('an attempt that begins while the previous one has no result', () => {
     expect(redelivered()).toBe(0);
   });
 
-  it('is not counted if the start is listed too late to be compared', async () => {
+  it('no redelivery is counted for an attempt whose start is listed more than `overlap` late', async () => {
     const counting = await createCounting();
     const { agent, clock, add, redelivered } = counting;
     const start = clock.now + SECOND;
@@ -96,7 +96,7 @@ describe('an attempt that begins while the previous one has no result', () => {
     expect(redelivered()).toBe(0);
   });
 
-  it('is not counted if a gap in the log may hide the result', async () => {
+  it('no redelivery is counted if a gap in the log may hide the result of the previous attempt', async () => {
     const counting = await createCounting();
     const { agent, clock, add, service, redelivered } = counting;
     add('msg_before', ['created', 'active'], clock.now + SECOND);
@@ -135,7 +135,7 @@ describe('an attempt after the end of the message', () => {
   });
 });
 
-it('an attempt after the end is counted if one read lists both, a minute late, and a restart follows', async () => {
+it('an attempt after the end of its message is counted even if one read lists both events and the agent then restarts', async () => {
   // The read settles the end, and may leave the attempt pending.
   for (let newest = OVERLAP - 30; newest <= OVERLAP + 60; newest += 1) {
     const counting = await createCounting();

@@ -80,7 +80,7 @@ const RIGHT = { recent: 25, inFlight: 0, overdue: 0, late: 0, gaps: 0, schedule:
 const SKEWS = [90_000, -90_000, 600_000, -600_000, 3 * HOUR, -3 * HOUR];
 
 describe.each(SKEWS)('with an agent that is ahead of the service by %d ms', skew => {
-  it('the events of a service are counted once, in time, and no start is missed', async () => {
+  it('events are counted once and in time, and no start is missed, although the clock of the agent is wrong', async () => {
     const scene = createScene(skew);
     await scene.agent.round('tail');
     await scene.watch(12);
@@ -100,7 +100,7 @@ describe.each(SKEWS)('with an agent that is ahead of the service by %d ms', skew
     expect(counted(scene.agent.shown())).toBe(3 * scene.added() + 1);
   });
 
-  it('a step of the clock of the agent to the time of the service changes nothing', async () => {
+  it('counters stay correct when the clock of the agent is corrected', async () => {
     const scene = createScene(skew);
     await scene.agent.round('tail');
     await scene.watch(6);
@@ -111,7 +111,7 @@ describe.each(SKEWS)('with an agent that is ahead of the service by %d ms', skew
     expect(scene.skew()).toBe(0);
   });
 
-  it('an agent that is wrong after a correct start counts the same', async () => {
+  it('counters stay correct when the clock of the agent becomes wrong after its start', async () => {
     const scene = createScene(0);
     await scene.agent.round('tail');
     await scene.watch(6);
@@ -121,7 +121,7 @@ describe.each(SKEWS)('with an agent that is ahead of the service by %d ms', skew
     expect(counted(scene.agent.shown())).toBe(3 * scene.added());
   });
 
-  it('a Date that is wrong alone is not used', async () => {
+  it('a wrong Date is not used if event times contradict it', async () => {
     const scene = createScene(0);
     scene.dated.of = now => new Date(now + skew).toUTCString();
     scene.service.add('msg_before', WHOLE, scene.clock.now - 5 * SECOND);
@@ -132,7 +132,7 @@ describe.each(SKEWS)('with an agent that is ahead of the service by %d ms', skew
     expect(scene.skew()).toBe(0);
   });
 
-  it('a Date that is wrong alone hides no event of a log that was empty', async () => {
+  it('a wrong Date hides no events even if the log was empty at the first read', async () => {
     const scene = createScene(0);
     scene.dated.of = now => new Date(now + skew).toUTCString();
     await scene.agent.round('tail');
@@ -141,7 +141,7 @@ describe.each(SKEWS)('with an agent that is ahead of the service by %d ms', skew
     expect(counted(scene.agent.shown())).toBe(3 * scene.added());
   });
 
-  it('a Date that becomes wrong alone is not used', async () => {
+  it('a Date that becomes wrong later is not used if event times contradict it', async () => {
     const scene = createScene(0);
     await scene.agent.round('tail');
     await scene.watch(6);
@@ -177,7 +177,7 @@ it.each([
   expect(scene.service.service.requests - requests).toBeLessThanOrEqual(12 * 5 + 2);
 });
 
-it('a healthy account is read as often as without a Date', async () => {
+it('an account whose service sends a correct Date is read as often as one without a Date', async () => {
   const requests = await Promise.all(
     [undefined, () => undefined].map(async dateOf => {
       const scene = createScene(0, dateOf);

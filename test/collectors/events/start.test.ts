@@ -63,7 +63,7 @@ describe('first start', () => {
   );
 });
 
-it('keeps counting after a restart and recounts recent events', async () => {
+it('keeps counting after a restart, and the first read restores the gauges of recent events', async () => {
   const service = createLog();
   const { clock } = service;
   const agent = createAgent(service);

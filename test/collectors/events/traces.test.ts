@@ -196,7 +196,7 @@ describe('incomplete logs', () => {
     expect(lines()).toEqual(['m attempt 5000-5010 error 2', 'm delivery 0-60000 failed 2 partial']);
   });
 
-  it('a message ends with an end that is listed only by the sweep', async () => {
+  it('the spans of a message are sent even if only the sweep reads its end', async () => {
     const { agent, add, start, lines } = await createTracing();
     add('m', ['created', 'active'], start);
     add('m', ['delivered'], start + 20, { late: 5 * MINUTE });
@@ -303,7 +303,7 @@ describe('restarts and limits', () => {
     publisher: PUBLISHER,
   });
 
-  it('keeps at most 100,000 open messages, and counts the oldest above as a dropped span', () => {
+  it('drops the oldest of more than 100,000 open messages, and counts its span as dropped', () => {
     const { collector, counts, sent } = create();
     for (let number = 0; number <= 100_000; number += 1)
       collector.add({ message: BigInt(number), time: number }, row(`m${number}`, 'created', number), false);
@@ -339,7 +339,7 @@ describe('restarts and limits', () => {
     expect([sent.length, counts.dropped]).toEqual([10_000, 5]);
   });
 
-  it('arbitrary events, delayed and with restarts, never have two spans with the same id', () => {
+  it('no two spans have the same id, even if events are delayed and the agent restarts', () => {
     const event = fc.record({ state: fc.constantFrom(...EVENT_STATES), time: fc.integer({ min: 0, max: 30 }) });
     const read = fc.record({
       events: fc.uniqueArray(event, { maxLength: 12, selector: ({ state, time }) => `${state} ${time}` }),

@@ -59,7 +59,7 @@ function setUp(options: object = {}) {
 const at = (parallelismLimit?: number, key = 'a'): FlowControlEntry => ({ key, waitlistSize: 0, parallelismLimit });
 
 describe('a change of a limit', () => {
-  it('is counted once, with its times, and stays counted after a restart', async () => {
+  it('a change of a limit is counted once, with both values and its time, and stays counted after a restart', async () => {
     const { list, counts, restart, last } = setUp();
     await list([at(40)]);
     await list([at(200)]);
@@ -72,7 +72,7 @@ describe('a change of a limit', () => {
     expect(counts()).toEqual(['a parallelism 1']);
   });
 
-  it('is counted once if the agent was down', async () => {
+  it('a change of a limit while the agent is down is counted once', async () => {
     const { list, counts, restart, last } = setUp();
     await list([at(40)]);
     restart();
@@ -82,7 +82,7 @@ describe('a change of a limit', () => {
     expect(last('a')).toEqual({ from: 40, to: 200, at: 3000 });
   });
 
-  it('is not counted again by a list that was read before a newer individual read', async () => {
+  it('a change of a limit is not counted again by a list that was read before the change but added after it', async () => {
     const { list, read, counts } = setUp({ watch: ['a'] });
     await list([at(40)]);
     const older = await read([at(40)]);
@@ -109,7 +109,7 @@ it.each([
   }
 });
 
-it('counters of unlisted keys remain only if they have counted a change, within the limit of series', async () => {
+it('the counters of an unlisted key remain only if they are not 0 and maxSeries is not exceeded', async () => {
   const { list, counts } = setUp({ maxSeries: 2 });
   await list([at(1), at(1, 'b')]);
   await list([at(2), at(1, 'b')]);
@@ -131,7 +131,7 @@ const read = fc.record({
   restarts: fc.boolean(),
 });
 
-it('changes are counted exactly over restarts, uncommitted, partial and missing reads', async () => {
+it('changes of limits are counted exactly despite restarts, uncommitted reads and partial lists', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(read, { maxLength: 20 }), async reads => {
       const agent = setUp();

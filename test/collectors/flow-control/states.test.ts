@@ -89,7 +89,7 @@ describe('states of flow-control keys', () => {
     });
   });
 
-  it('a key that is listed again has no previous read', async () => {
+  it('a key that is listed again is not compared with reads before its absence', async () => {
     const { read } = setUp();
     await read('list', 10, { a: waiting(3) });
     await read('list', 25, {});
@@ -128,7 +128,7 @@ describe('states of flow-control keys', () => {
 describe('parallelism of the account', () => {
   const FULL = { limit: 9, inUse: 9 };
 
-  it('is read at most once a minute, in either round, and only while messages wait', async () => {
+  it('the parallelism of the account is read at most once a minute, in either round, and only while messages wait', async () => {
     const { service, read, shownAccount } = setUp({ watch: ['a'] });
     service.account = FULL;
     await read('list', 0, { a: waiting(0), b: {} });
@@ -143,7 +143,7 @@ describe('parallelism of the account', () => {
     expect([service.asked.length, shownAccount()]).toEqual([3, undefined]);
   });
 
-  it('a failed read does not fail the round, and an old value is not used', async () => {
+  it('a failed read of the account’s parallelism does not fail the round, and the old value expires after two minutes', async () => {
     const { service, read, shownAccount } = setUp();
     service.account = FULL;
     expect(await read('list', 0, { a: waiting(3) })).toEqual({ a: 'account_full since 0' });
@@ -155,7 +155,7 @@ describe('parallelism of the account', () => {
     expect(await read('list', 180, { a: waiting(3) })).toEqual({ a: 'account_full since 180' });
   });
 
-  it('a service without it is asked once an hour', async () => {
+  it('the parallelism of the account is requested once an hour if the service lacks the path', async () => {
     const { service, read, shownAccount } = setUp();
     service.account = new UpstreamError('not_found', 'status 404', { status: 404 });
     for (let minute = 0; minute <= 130; minute += 5) await read('list', 60 * minute, { a: waiting(3) });
@@ -163,7 +163,7 @@ describe('parallelism of the account', () => {
     expect(shownAccount()).toBeUndefined();
   });
 
-  it('a 404 with a token of another region is a failure, which is repeated', async () => {
+  it('a 404 for a token of another region is a failure, and the request is repeated every minute', async () => {
     const { service, read, shownAccount } = setUp();
     const serviceError = 'user (99a4c327-31f0-490f-a594-043ade84085a) not found in this region (eu-central-1)';
     service.account = new UpstreamError('not_found', 'status 404', { status: 404, serviceError });
@@ -172,7 +172,7 @@ describe('parallelism of the account', () => {
     expect(shownAccount()).toEqual({});
   });
 
-  it('is read again if the clock is set back', async () => {
+  it('the parallelism of the account is read again if the clock is set back', async () => {
     const { service, read } = setUp();
     for (const seconds of [7200, 0, 15]) await read('list', seconds, { a: waiting(3) });
     expect(service.asked).toEqual([7200, 0]);
@@ -201,7 +201,7 @@ describe('time to drain', () => {
     return drainsIn === undefined ? undefined : drainsIn / 1000;
   }
 
-  it('is the size of a steadily shrinking waitlist divided by its pace since the maximum', async () => {
+  it('the time to drain is the size of a steadily shrinking waitlist divided by its pace since the maximum', async () => {
     expect(await estimate([70, 100, 95, 90, 85, 80, 75, 70])).toBeCloseTo((70 / 5) * 15);
     // Only the last four minutes count.
     const steady = Array.from({ length: 30 }, (_, index) => 1000 - 10 * index);
@@ -215,11 +215,11 @@ describe('time to drain', () => {
     ['has shrunk by fewer than three messages', [9, 9, 8, 8, 8, 8, 7, 7]],
     ['is empty', [70, 60, 50, 40, 30, 20, 10, 0]],
     ['belongs to a paused key', [100, 95, 90, 85, 80, 75, 70, 65], { paused: true }],
-  ])('is unknown if the waitlist %s', async (_, sizes, last = {}) => {
+  ])('the time to drain is unknown if the waitlist %s', async (_, sizes, last = {}) => {
     expect(await estimate(sizes, last)).toBeUndefined();
   });
 
-  it('is close to the actual time in a simulation', async () => {
+  it('the time to drain is close to the actual time in a simulation', async () => {
     // Unlike most seeds, this one has predictions before the last minute.
     const ratios = await drainCourse(10);
     expect(ratios.length).toBeGreaterThan(10);

@@ -60,7 +60,7 @@ describe('the collector of workflow runs', () => {
     });
   });
 
-  it('counts the matching rows of a service that ignores the filters, and marks them as incomplete', async () => {
+  it('counts only the matching rows if the service ignores the filters, and marks the result as partial', async () => {
     const { facts, isPartial } = await read([page([run('a', 2, 'success'), run('b', 3), run('c', 0.5)], false)]);
     expect([facts.count, facts.oldest?.runId, isPartial]).toEqual([1, 'b', true]);
   });
@@ -73,7 +73,7 @@ describe('the collector of workflow runs', () => {
     expect(await read(pages)).toMatchObject({ facts: { count: undefined, oldest: undefined }, isPartial: true });
   });
 
-  it('reads at most five empty pages, which do not show that there is no old run', async () => {
+  it('reads at most five empty pages, and then reports the number of old runs as unknown instead of 0', async () => {
     const empty = page([], false);
     const { pages, facts, isPartial } = await read([empty, empty, empty, empty, empty, empty]);
     expect([pages, facts.count, facts.hasMore, isPartial]).toEqual([5, undefined, true, true]);

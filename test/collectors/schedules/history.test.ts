@@ -68,7 +68,7 @@ const every10 = (minutes: number, stopped = Number.POSITIVE_INFINITY, row: Row =
 const historyOf = (facts: ScheduleListFacts, name = 'a') => facts.listed.find(each => each.name === name)?.history;
 
 describe('missed starts', () => {
-  it('counts every expected start since the last one, once, over restarts', async () => {
+  it('counts each expected start after the last actual start as missed once, even across restarts', async () => {
     const { read } = setUp();
     await read(1, [every10(1)]);
     await read(6, [every10(6)]);
@@ -80,13 +80,13 @@ describe('missed starts', () => {
     expect(historyOf(await read(81, [every10(81)]))).toMatchObject({ missed: 7, lastRunAt: at(80) + 41 });
   });
 
-  it('counts no start that happened between two reads, although the agent has not read it', async () => {
+  it('counts no start between two reads as missed if the second read shows that the latest start was on time', async () => {
     const { read } = setUp();
     await read(1, [every10(1)]);
     expect(historyOf(await read(300, [every10(300)]))?.missed).toBe(0);
   });
 
-  it('counts no start during a pause, nor in the minute after a resumption or a change', async () => {
+  it('counts no start as missed during a pause, or in the minute after a resumption or a change', async () => {
     const { read } = setUp();
     await read(1, [every10(1)]);
     await read(6, [every10(6, 5, { paused: true })]);
@@ -100,7 +100,7 @@ describe('missed starts', () => {
     expect(historyOf(await read(88, [every10(88, 5, { ...changed, nextRunAt: at(90) })]))?.missed).toBe(1);
   });
 
-  it('uses only the announced start of an unreadable expression', async () => {
+  it('expects only the announced next start if the cron expression is unreadable', async () => {
     const { read } = setUp();
     const row = { cron: '@sometimes' };
     await read(1, [every10(1, 5, row)]);
@@ -118,7 +118,7 @@ describe('missed starts', () => {
     expect(historyOf(await read(63, [row]))).toMatchObject({ missed: 1, missedAt: at(60) });
   });
 
-  it('does not evaluate a schedule that does not report a pause, or stops reporting its last start', async () => {
+  it('counts no missed starts if it is unknown whether the schedule is paused, or when it last started', async () => {
     const { read } = setUp();
     const rows = (minutes: number) => [
       every10(minutes, 5, { paused: undefined }),
@@ -129,7 +129,7 @@ describe('missed starts', () => {
     expect([historyOf(facts)?.missed, historyOf(facts, 'b')?.missed]).toEqual([0, 0]);
   });
 
-  it('counts exactly the missing starts, whatever the times of the reads', async () => {
+  it('counts exactly the provably missed starts, regardless of when the lists are read', async () => {
     const starts = fc.array(fc.boolean(), { minLength: 5, maxLength: 30 });
     const reads = fc.array(fc.integer({ min: 1, max: 1800 }), { minLength: 1, maxLength: 40 });
     await fc.assert(
@@ -160,7 +160,7 @@ describe('missed starts', () => {
 });
 
 describe('unexpected starts', () => {
-  it('counts a second start for one slot, once', async () => {
+  it('counts a second start for the same expected time as unexpected, once', async () => {
     const { read } = setUp();
     await read(11, [every10(11)]);
     const twice = every10(13, undefined, { lastRunAt: at(12) });
@@ -169,7 +169,7 @@ describe('unexpected starts', () => {
     expect(historyOf(await read(21, [every10(21)]))?.unexpected).toBe(1);
   });
 
-  it('adds the repeated starts that each process finds in the event log, each once', async () => {
+  it('adds up the repeated starts that successive processes find in the event log', async () => {
     const { read, doubles } = setUp();
     await read(1, [rowOf('a')]);
     doubles.set('a', { count: 2, at: at(4) });
@@ -183,14 +183,14 @@ describe('unexpected starts', () => {
     expect(historyOf(await read(16, [rowOf('a')]))?.unexpected).toBe(3);
   });
 
-  it('regards the messages of one start as one', async () => {
+  it('counts no unexpected start if one start creates several messages', async () => {
     const { read } = setUp();
     const states = { in_progress: 5, success: 2, fail: 1, unknown: 0 };
     await read(11, [every10(11, undefined, { lastRunStates: states })]);
     expect(historyOf(await read(21, [every10(21, undefined, { lastRunStates: states })]))?.unexpected).toBe(0);
   });
 
-  it('counts a start while paused, except in the first minute', async () => {
+  it('counts a start during a pause as unexpected, except in the first minute of the pause', async () => {
     const { read } = setUp();
     await read(1, [every10(1)]);
     const paused = (minutes: number, lastRunAt: number) => [every10(minutes, 5, { paused: true, lastRunAt })];
@@ -199,7 +199,7 @@ describe('unexpected starts', () => {
     expect(historyOf(await read(24, paused(24, at(20))))?.unexpected).toBe(1);
   });
 
-  it('counts no start after a change of the expression, or that makes up for a missed one', async () => {
+  it('counts no start as unexpected if it follows a change of the expression or makes up for a missed start', async () => {
     const { read } = setUp();
     await read(1, [every10(1)]);
     await read(6, [every10(6, undefined, { cron: '* * * * *', lastRunAt: at(5) })]);
@@ -214,7 +214,7 @@ describe('unexpected starts', () => {
 });
 
 describe('pauses', () => {
-  it('knows since when it has read a pause, and whether it read the schedule as active before', async () => {
+  it('reports when the agent first read the schedule as paused, and whether it had read the schedule as active before', async () => {
     const { read } = setUp();
     const rows = (paused: boolean) => [rowOf('a', { paused }), rowOf('old', { paused: true })];
     await read(1, rows(false));
@@ -230,7 +230,7 @@ describe('pauses', () => {
 describe('removed schedules', () => {
   const names = ({ gone }: ScheduleListFacts) => gone.map(({ name }) => name);
 
-  it('are gone for a day, from the first complete list without them', async () => {
+  it('removed schedules are reported for a day, from the first complete list without them', async () => {
     const { read, stored } = setUp();
     await read(1, [rowOf('a'), rowOf('b')]);
     const partial = await read(6, [rowOf('b')], 1);
@@ -243,7 +243,7 @@ describe('removed schedules', () => {
     expect(stored.size).toBe(1);
   });
 
-  it('continue when they return, without missed starts in between', async () => {
+  it('a removed schedule that returns keeps its counters, and starts in between do not count as missed', async () => {
     const { read } = setUp();
     await read(1, [every10(1)]);
     await read(15, [every10(15, 5)]);
@@ -252,7 +252,7 @@ describe('removed schedules', () => {
     expect([names(facts), historyOf(facts)?.missed]).toEqual([[], 1]);
   });
 
-  it('are not inferred from a list that the service may have cut off', async () => {
+  it('schedules are not reported as removed if the service may have cut off the list', async () => {
     const { read } = setUp();
     const rows = Array.from({ length: 101 }, (_, index) => rowOf(`s${index}`));
     await read(1, rows);
@@ -264,7 +264,7 @@ describe('removed schedules', () => {
 describe('names', () => {
   const configured = { name: 'report', match: { scheduleId: 'scd_1' }, accounts: null };
 
-  it('uses the name of the configured schedule, whose expectations come from the event log', async () => {
+  it('shows a listed schedule under the name of the configured schedule that matches it', async () => {
     const { read } = setUp([configured]);
     const { listed } = await read(1, [rowOf('scd_1'), rowOf('report'), rowOf('other')]);
     expect(listed.map(({ name, isConfigured, row }) => [name, isConfigured, row.scheduleId])).toEqual([

@@ -71,7 +71,7 @@ describe('burn rates', () => {
     expect(scene.isUnknown('messages_failing_slowly')).toBe(false);
   });
 
-  it('windows of days survive restarts and an outage of the agent, whose events are counted at once', async () => {
+  it('windows of days survive restarts and an outage of the agent, after which the missed events are counted at once', async () => {
     const scene = await createRecordedScene();
     await pass(scene, 12 * 60, 10, 0.45);
     await scene.restart(3 * HOUR);
@@ -184,7 +184,7 @@ describe('late messages', () => {
     expect(pages).toEqual(['messages_late']);
   });
 
-  it('a lasting lateness is found in the window of six hours', async () => {
+  it('messages that are late for hours at a steady rate are found in the window of six hours', async () => {
     const scene = await createRecordedScene();
     const delivering = ending(scene, 10, 0);
     await scene.minutes(8 * 60, minute => {
@@ -194,7 +194,7 @@ describe('late messages', () => {
     expect(scene.found('messages_late')[0]).toMatch(/^28\d messages missed the target of 5 min in 6 h( \d+ min)?/);
   });
 
-  it('late messages are not evaluated when the event log has stopped: the log is named', async () => {
+  it('if the event log has stopped, event_log_behind is found instead of late messages', async () => {
     const scene = await createRecordedScene();
     await pass(scene, 2 * 60, 10);
     const stopped = scene.clock.now();
@@ -262,7 +262,7 @@ describe('a key that is paused overnight', () => {
     }
   });
 
-  it('messages on it are not late while and after keys cannot be read for half an hour', async () => {
+  it('messages on a key paused overnight are not reported as late, even if keys cannot be read for half an hour', async () => {
     const scene = await createRecordedScene();
     await pass(scene, 9 * 60 + 17, 20);
     const night = pausing(scene);

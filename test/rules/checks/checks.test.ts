@@ -133,7 +133,7 @@ it('byWeight orders problems by severity, then by start, the newest first', () =
 describe('the table of kinds', () => {
   const all = [...ACCOUNT_CHECKS, ...AGENT_CHECKS];
 
-  it('each kind of problem is in it once', () => {
+  it('the table of kinds contains each kind of problem once', () => {
     expect(BUILTIN_KINDS.map(({ kind }) => kind).sort()).toEqual([...new Set(all.map(({ kind }) => kind))].sort());
     expect([...CHECK_KINDS].sort()).toEqual(BUILTIN_KINDS.map(({ kind }) => kind).sort());
   });

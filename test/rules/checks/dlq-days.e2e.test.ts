@@ -55,7 +55,7 @@ describe('growth of the queue over hours', () => {
 describe('the first entry of the queue', () => {
   const KIND = 'dlq_first_entry';
 
-  it('an entry in an empty queue is found for an hour', async () => {
+  it('dlq_first_entry is found for an hour after the first entry in an empty queue', async () => {
     const scene = await createRecordedScene();
     await foundAt(scene, KIND, 3 * 60, () => 0);
     expect(scene.found(KIND)).toEqual([]);
@@ -63,7 +63,7 @@ describe('the first entry of the queue', () => {
     expect([found[0], found.at(-1)]).toEqual([30, 88]);
   });
 
-  it('it ends when the queue is empty again', async () => {
+  it('dlq_first_entry ends when the queue is empty again', async () => {
     const scene = await createRecordedScene();
     await foundAt(scene, KIND, 2 * 60, () => 0);
     const found = await foundAt(scene, KIND, 60, m => (m < 30 ? 1 : 0));
@@ -71,13 +71,13 @@ describe('the first entry of the queue', () => {
     expect(found).not.toEqual([]);
   });
 
-  it('more entries in a queue that was not empty are none', async () => {
+  it('dlq_first_entry is not found if entries are added to a queue that was not empty', async () => {
     const scene = await createRecordedScene();
     await foundAt(scene, KIND, 2 * 60, () => 1);
     expect(await foundAt(scene, KIND, 60, m => 1 + m)).toEqual([]);
   });
 
-  it('an entry that was added while the agent was down is found, and unknown without earlier sizes', async () => {
+  it('dlq_first_entry is found if the entry was added while the agent was down, and is unknown without earlier sizes', async () => {
     const scene = await createRecordedScene();
     await foundAt(scene, KIND, 3 * 60, () => 0);
     await scene.restart(3 * HOUR);

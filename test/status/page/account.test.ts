@@ -56,7 +56,7 @@ describe('account page', () => {
     expect(places).not.toContain(-1);
   });
 
-  it('the account page shows no next start of a paused schedule, and that only the last start of another was on time', () => {
+  it('the account page shows the next start of a schedule, and a dash if the schedule is paused', () => {
     const textOf = (state: 'paused' | 'ok') => {
       const [schedule] = account.schedules;
       return read(page({ ...account, schedules: schedule ? [{ ...schedule, state }] : [] }));
