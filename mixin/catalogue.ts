@@ -1,6 +1,6 @@
 import { BUILTIN_KINDS, type BuiltinKind } from '../src/rules/checks/alerts.ts';
 
-/** An alert of the agent that has a rule of its own, and the kinds of problems for which it is sent. */
+/** An alert with a separate rule, and the kinds of problems for which it fires. */
 export interface NamedAlert {
   readonly alert: `Delivery${string}`;
   readonly kinds: readonly string[];

@@ -52,7 +52,7 @@ export const toAll = (Object.keys(DASHBOARDS) as Name[]).map(name =>
   ),
 );
 
-/** Link of a cell whose text is the name of an alert, to the runbook of the alert. */
+/** Link from a cell that contains the name of an alert to the runbook of this alert. */
 export const RUNBOOK: PanelLink = {
   title: 'Runbook',
   // biome-ignore lint/suspicious/noTemplateCurlyInString: Grafana's own variables.

@@ -104,7 +104,7 @@ const annotation = (
     { placement: undefined },
   );
 
-/** For queries whose value is the time of an event: marks the event once instead of at every step. */
+/** Marks each event once, at the time that is the value of the query, instead of at every step. */
 const AT_VALUE = { useValueForTime: true };
 const annotations = [
   // Too many marks would hide the lines, so some annotations are off by default.
@@ -178,7 +178,7 @@ const PANEL_NAMES: Readonly<Record<string, string>> = {
 
 /**
  * Returns the fields that Grafana adds to an exported dashboard, and that grafana.com requires. `__inputs` is empty, because
- * provisioning from files does not replace inputs: the variable `datasource` selects the data source.
+ * provisioning from files does not replace inputs. The variable `datasource` selects the data source instead.
  */
 function exportFields({ panels = [] }: Dashboard) {
   const inRows = panels.flatMap(panel => ('panels' in panel ? panel.panels : [panel]));

@@ -33,12 +33,12 @@ const { waitlistSize, parallelismInUse, parallelismLimit, rateUsed, rateLimit, p
   flowControl.families;
 
 const perAccount = { keep: ['account'] } as const;
-/** Messages that became overdue in the last hour, relative to those that ended in it; at most 1. */
+/** Ratio (at most 1) of the messages that became overdue in the last hour to the messages that ended in this hour. */
 const late = `clamp_max(${inLastHour(overdue)} / ${endedInLastHour}, 1)`;
 const perKey = { keep: ['account', 'flow_control_key'] } as const;
 const NOTHING_ENDED = 'no message ended';
 
-/** Returns the limits on bad messages for an objective: those of the strictest selected account. */
+/** Returns limits on the share of bad messages, computed from the objective of the strictest selected account. */
 const limitsOf = (objective: 'delivered' | 'on_time'): readonly Limit[] => {
   const budget = `1 - max(${chosen(objectiveFamilies.ratio, { objective })})`;
   return [

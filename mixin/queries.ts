@@ -36,7 +36,7 @@ export const ofAgent = (name: string, suffix: Suffix = '') => ofAgents(agentFami
 /** 1 for each account with stale data, otherwise 0. */
 export const blind = highestOf(chosen(ownFamilies.dataStale, { round: essentialRounds }));
 
-/** Selects problems of the selected accounts and of the agents, which have no account. `severity`: default all. */
+/** Selects problems of the selected accounts, and the agents' own problems, which have no account. `severity`: default all. */
 const problem = (severity?: string) =>
   series(alertingFamilies.problem, {
     job: /$job/,
@@ -58,8 +58,8 @@ export const problemSeverity = `label_replace(${byProblem(
 const firing = `${byProblem(problem())} == 1`;
 const firedBefore = `${byProblem(`last_over_time(${problem()}[10m] offset 1m)`)} == 1`;
 /**
- * Time since the latest start of each current problem (s). A problem starts when it fires after ten minutes without firing. A
- * shorter gap, such as a takeover, is no start. Absent if the start is more than a day ago.
+ * Time since the latest start of each current problem (s). A problem starts when it fires after ten minutes without firing. After
+ * a shorter gap, such as a takeover, the earlier start remains. Absent if the start is more than a day ago.
  */
 export const problemAge = `time() - (max_over_time(timestamp(${firing}\nunless ${firedBefore})[1d:1m])\nand ${firing})`;
 
@@ -77,7 +77,7 @@ interface Sum<L extends string> {
 const asItHappened = (labels: readonly string[]) =>
   ` and${labels.length === 0 ? '' : ` ignoring (${labels.join(', ')})`} min_over_time(${chosen(ownFamilies.counting)}[$__rate_interval]) == 1`;
 
-/** Sums by the kept labels for each replica, takes the highest of these sums, and adds up the accounts unless `account` is kept. */
+/** Sums the series of each replica by the kept labels and takes the highest sum. Adds up accounts unless `account` is kept. */
 function add<L extends string>(
   of: (selector: string) => string,
   family: Family<L>,
@@ -109,7 +109,7 @@ export const flow = <L extends string>(family: Family<L>, sum?: Sum<L>) =>
 export const rise = <L extends string>(family: Family<L>, window: string, sum?: Sum<L>) =>
   add(selector => `increase(${selector}[${window}])`, family, sum);
 
-/** Returns the increase of a counter in the last hour by account. Only the leader of several processes counts. */
+/** Returns the increase of a counter in the last hour by account. In a group, only the leader's counters increase. */
 export const inLastHour = <L extends string>(family: Family<L>, where?: Matchers<L>) =>
   `sum by (cluster, namespace, account) (increase(${chosen(family, where)}[1h]))`;
 

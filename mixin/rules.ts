@@ -18,10 +18,10 @@ const collected = series(ownFamilies.up);
 const { problem } = alertingFamilies;
 const { labels } = problem;
 
-/** Current problems. The rule reads its last result: a longer range of samples would return ended problems of replaced pods. */
+/** Current problems. The rule reads its own last result, because a longer range would return ended problems of replaced pods. */
 const HELD = { name: 'delivery:held', labels } as const;
 
-/** Returns the current problems. `problems`: selector of their series. `previous`: their last states. */
+/** Returns the current problems. `problems`: selector of their series. `previous`: expression for their last states. */
 const heldOf = (
   problems: string,
   previous: string,
@@ -36,7 +36,7 @@ const heldOf = (
 
 const held = heldOf(series(problem), `last_over_time(${HELD.name}[10m])`);
 
-/** Accounts by agent. Service discovery gives each account a target with its own `instance`; all of a job count as one agent. */
+/** Accounts by agent. Service discovery gives each account a separate target; all such targets of a job count as one agent. */
 const known = `label_replace(max_over_time(${collected}[1d:5m]), "instance", "", "instance", "delivery-watch/.+")`;
 const missing = `# Accounts that an agent read for five minutes of the last day,
 group by (${JOB}, account) (
@@ -106,7 +106,7 @@ const named = NAMED.map(
   }),
 );
 
-/** All other problems. */
+/** Alert on all other problems. */
 const other: Alert = {
   alert: 'DeliveryProblem',
   expr: `${HELD.name}{kind!~"${NOT_OTHER}", severity!="${NOT_SENT}"}${placeholder('enabled')}`,
@@ -148,8 +148,8 @@ export const rulesTemplate = JSON.stringify({
 export const allGroups = filled(rulesTemplate, {}) as Readonly<Record<'default' | 'slo', RuleGroup>>;
 
 /**
- * Alerts of the default set for systems that cannot store the record. They take the last states from the samples of a day, after
- * aggregation over pods, so that a removed pod does not return ended problems.
+ * Alerts of the default set for systems without recording rules. They take the last states from the samples of the last day,
+ * aggregated over pods, so that a removed pod does not return ended problems.
  */
 export const alertsWithoutRecord = allGroups.default.rules
   .filter(({ alert }) => alert !== undefined)

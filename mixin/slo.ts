@@ -48,7 +48,7 @@ const alert = (name: string, severity: string, expr: string, summary: string): S
   },
 });
 
-/** Optional rules on error budgets, for teams that keep their objectives in Prometheus. The factors are for a window of 30 days. */
+/** Optional rules on error budgets, for teams that keep their objectives in Prometheus. The budget period is 30 days. */
 export const sloRules: readonly ShippedRule[] = [
   { record: BUDGET, expr: `1 - ${highestOf(series(objectiveFamilies.ratio), objectiveFamilies.ratio.labels)}` },
   ...windows.flatMap(shares),

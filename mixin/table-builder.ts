@@ -27,7 +27,7 @@ function cellOf({ words, bar, thresholds }: ColumnSpec): Properties {
       type: common.TableCellDisplayMode.ColorBackground,
       mode: common.TableCellBackgroundDisplayMode.Basic,
     };
-    // The colour of an empty cell.
+    // Empty cells are transparent.
     const thresholds = stepsOf({ warning: 1, critical: 1, calm: 'transparent' }).build();
     return { 'custom.cellOptions': cell, mappings: mappingsOf(words), thresholds };
   }
