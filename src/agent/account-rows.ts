@@ -71,7 +71,7 @@ export function createUpkeep({ states, rows, history, known, clock }: UpkeepDeps
   async function save(): Promise<void> {
     savedTurn = turn();
     const freshness = states.map(state => [state.collector, toStored(state.freshness(), clock.now())] as const);
-    // Commit everything at once: all accounts then share one transaction and one fsync.
+    // Do not wait before this commit: the commits of all accounts then share one transaction and one fsync.
     const recorded = history.unsaved();
     await rows.save({ ...known(), freshness: Object.fromEntries(freshness) }, recorded);
     history.saved(recorded);

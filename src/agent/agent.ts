@@ -43,7 +43,7 @@ export async function openCore(loaded: LoadedConfig, deps: PartsDeps) {
       ...serving,
       supervisor,
       base,
-      /** `lost`: called when another process leads instead of this one, which must end. */
+      /** `lost`: called when another process has become the leader. This process must then end. */
       start(lost?: () => void): void {
         supervisor.start(lost);
         void loops.start(SAMPLE_EVERY, SAMPLE_EVERY, serving.logNotifications);
@@ -114,12 +114,12 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
     url: server.url,
     status: () => served.views().status(),
     reload,
-    /** Resolves when another process leads instead of this one, which must end at once. */
+    /** Resolves when another process has become the leader. This process must then end at once. */
     lost: lost.promise,
     /** Stops all loops, aborts requests in flight, and closes everything in reverse order. */
     async close(): Promise<void> {
       log.info({}, 'stopping');
-      // Start the shutdown timeout before anything waits for a running reload: an unresponsive database may delay it.
+      // Start the shutdown timeout before anything waits for a running reload, which an unresponsive database may delay.
       base.leadership?.drain();
       await closing.close();
       log.info({}, 'stopped');

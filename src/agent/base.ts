@@ -94,7 +94,7 @@ export async function openBase({ config, hash, file }: LoadedConfig, deps: Parts
   };
 }
 
-/** Waits for saves and logs failures. Never rejects. */
+/** Waits until the saves have ended. Logs their failures. Never rejects. */
 export async function waitUntilSaved(
   saving: readonly Promise<void>[],
   { log, leadership }: Pick<AgentBase, 'log' | 'leadership'>,

@@ -15,7 +15,7 @@ export interface DesiredAccount {
   readonly dispatcher: Dispatcher;
 }
 
-/** Hashes the settings that affect polling. A setting that is not excluded here reopens the account when it changes. */
+/** Hashes the settings that affect polling. A change of any setting that is not excluded here reopens the account. */
 function identityOfReading(settings: AccountSettings, config: Config, env: AgentBase['env']): string {
   const {
     actionToken: _token,

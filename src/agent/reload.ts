@@ -169,7 +169,7 @@ interface WatchDeps {
 const MAX_SKIPPED = 60;
 
 /**
- * Returns a loop body that reloads changed files once two consecutive checks agree, because a file may still be written.
+ * Returns a loop body that reloads changed files when two consecutive checks agree, because a file may be incomplete at first.
  * Retries an invalid configuration when it changes, and other failures with increasing delays.
  */
 export function createWatch({ loaded, tried, reload }: WatchDeps): () => Promise<void> {

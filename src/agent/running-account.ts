@@ -62,7 +62,7 @@ export class RunningAccount implements Tenant {
     if (!desired) throw new Error(`the account ${name} is not configured`);
     const { requestSeconds } = base.process;
     const dispatchers = { for: () => desired.dispatcher };
-    // A reload may replace the queue.
+    // Look up the function at each call, because a reload may replace it.
     const messageSpans: MessageSpans | undefined =
       traces.messageSpans && ((...which) => traces.messageSpans?.(...which));
     await alerting.open(name);

@@ -143,7 +143,7 @@ export class Slot<T extends Tenant> {
     await this.#tenant?.stop();
   }
 
-  /** Ends the session at once: another process may run everything. */
+  /** Ends the session at once, because another process may already lead. */
   revoke(): void {
     this.#session?.revoke();
     void this.#tenant?.stop();

@@ -23,7 +23,7 @@ const MAX_START = 1000;
 
 const nothing = async () => undefined;
 
-/** The agent-wide part: the rows of alerts and notifications about no account. It has no settings. */
+/** The agent-wide part: rows of alerts and notifications that belong to no account. It has no settings. */
 const AGENT_WIDE: Tenant = {
   keepsReading: () => true,
   keepsAutoCancel: () => true,
@@ -162,7 +162,7 @@ export class Supervisor {
     });
   }
 
-  /** Switches to another configuration and returns the changes. If it rejects, nothing has changed. Accounts that fail to open are retried. */
+  /** Switches to another configuration and returns the changes. If it rejects, nothing has changed. Retries failed accounts. */
   reload(next: LoadedConfig): Promise<readonly string[]> {
     return this.#inTurn(async () => {
       const before = this.#prepared;

@@ -102,7 +102,7 @@ export function explain(
     if (evaluated.mode === 'plan' && wasPlanned) return 'planned';
     const reason = skipReason(contexts.callback(evaluated, { walkAt, usesBefore: state.uses.length }));
     if (reason !== undefined) return reason;
-    // Only an attempt looks up the next delivery, so only its decision contains such a reason.
+    // Only an attempt looks up the next delivery, so a reason about that delivery is in the decision of the last attempt.
     const last = decisions.last(evaluated.action) ?? '';
     return isAboutNextDelivery(last) ? last : undefined;
   }
@@ -274,7 +274,7 @@ export async function createAutoCancel(
     get isUsed(): boolean {
       return options.rules.length > 0 || state.actions.size > 0 || state.plans.open.size > 0;
     },
-    /** Reads sent cancels back, and decides once per complete walk. Rejects with StoreError and UpstreamError. */
+    /** Rereads callbacks after sent cancels, and decides once per complete walk. Rejects with StoreError and UpstreamError. */
     async run(signal: AbortSignal): Promise<void> {
       // Detect clock steps even if nothing is due.
       contexts.account();

@@ -50,7 +50,7 @@ async function checkFinally(
   }
 }
 
-/** Returns the outcome that a response proves; undefined if the callback must be read back. */
+/** Returns the outcome that a response proves; undefined if the callback must be read again. */
 function outcomeOf(answer: CancelResponse, isBlind: boolean): FinalOutcome | undefined {
   const { kind } = answer;
   if (kind === 'missing') return 'gone';
@@ -62,8 +62,8 @@ function outcomeOf(answer: CancelResponse, isBlind: boolean): FinalOutcome | und
 }
 
 /**
- * Makes one attempt: final check, look-up of the next delivery, intent, request, response. The intent is committed before the request, so that a restarted
- * process reads the callback back. Throws StoreError.
+ * Makes one attempt: final check, look-up of the next delivery, intent, request, response. The intent is committed before the
+ * request, so that a process that restarts in between reads the callback again. Throws StoreError.
  */
 export async function attempt(
   evaluated: EvaluatedCallback,

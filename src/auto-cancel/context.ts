@@ -26,7 +26,7 @@ export interface ContextsDeps extends Pick<Runtime, 'clock' | 'log'> {
 export type Progress = Pick<CallbackContext, 'walkAt' | 'usesBefore'> &
   Partial<Pick<CallbackContext, 'look' | 'next' | 'isLate'>>;
 
-/** Start of the last walk that was decided on, and number of limit uses before that decision. */
+/** Start of the walk of the last decision, and length of the journal's `uses` before that decision. */
 export interface LastRun {
   walkAt: number;
   usesBefore: number;
@@ -103,7 +103,7 @@ export function createContexts(deps: ContextsDeps) {
     );
   }
   const time = createLimitClock(clock, state.lastAt, ms => {
-    // Walks may have completed since the last check.
+    // Walks may have completed since `walks` was updated.
     walksNeeded = (deps.walk().facts?.walks ?? walks) + WALKS_BEFORE;
     log.warn(
       { account, seconds: ms / 1000 },

@@ -131,7 +131,7 @@ export interface EvaluatedCallback {
   readonly shadowed: readonly RuleFinding[];
 }
 
-/** Returns the effective mode: capped by the global mode, and `plan` after the rule has expired. */
+/** Returns the mode of a rule; `plan` if the rule has expired or the global mode is not `enforce`. */
 export function modeOf(rule: AutoCancelRule, globalMode: AutoCancelOptions['mode'], now: number): Mode {
   const hasExpired = rule.expires !== null && now >= rule.expires;
   return globalMode !== 'enforce' || hasExpired ? 'plan' : rule.mode;

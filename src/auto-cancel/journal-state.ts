@@ -14,7 +14,7 @@ import {
 
 type PlanLine = Extract<JournalEntry, { step: 'ended' }>;
 
-/** Planned callbacks in journals: `open` has the lines of plans without an outcome, by action, and `rules` the counts by rule. */
+/** Planned callbacks in journals. `open`: lines of plans without an outcome, by action; `rules`: counts by rule. */
 export interface Plans {
   readonly open: Map<string, PlanLine>;
   readonly rules: Map<string, PlanCounts>;
@@ -108,13 +108,13 @@ export interface ClosedAction {
 export interface JournalState {
   /** Latest time of any line (ms since the Unix epoch), not always that of the last line. */
   lastAt: number;
-  /** Actions that are waiting, open or may be repeated. `prune` moves all others to `closed`. */
+  /** Actions that wait, are open, or may be repeated. `prune` moves all others to `closed`. */
   readonly actions: Map<string, Action>;
   /** Pruned actions by id. Never dropped: an action must not be repeated. */
   readonly closed: Map<string, ClosedAction>;
   /** Pruned action that sent a cancel, by episode; '' if there are several. Never dropped. */
   readonly senders: Map<string, string>;
-  /** Uses of the last day and, for a year, the latest plan and cancel of each URL, in journal order. */
+  /** All uses of the last day; of the last year, only the latest plan and the latest cancel of each URL. In journal order. */
   uses: LimitUse[];
   readonly outcomes: Map<string, { rule: string; mode: string; outcome: FinalOutcome; count: number }>;
   /** Outcome of the last blind cancel of each id. */
@@ -231,7 +231,7 @@ function begin(id: string, target: JournalTarget, rule: string, closed: ClosedAc
   };
 }
 
-/** Whether a response proves that the cancel had no effect, and that another attempt may succeed, for example with a new token. */
+/** Whether a response proves that the cancel had no effect and that another attempt may succeed, for example with a new token. */
 export function isWithoutEffect(response: CancelResponse): boolean {
   if (response.kind === 'denied') return response.status === 401 || response.status === 403;
   return response.kind === 'limited' || response.kind === 'not_sent';

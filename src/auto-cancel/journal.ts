@@ -37,7 +37,7 @@ function isLine(entry: JournalEntry): boolean {
   return entry.step !== 'answered' || typeof entry.answer?.kind === 'string';
 }
 
-/** Returns the lines in rows, oldest first. Throws StoreError, which names an invalid row. */
+/** Returns the lines in rows, oldest first. Throws StoreError; for an invalid row, the error names the row. */
 function parseLines(account: string, rows: ReadonlyMap<string, string>): [number: number, entry: JournalEntry][] {
   return [...rows]
     .sort(([a], [b]) => (a < b ? -1 : 1))
@@ -51,7 +51,7 @@ function parseLines(account: string, rows: ReadonlyMap<string, string>): [number
     );
 }
 
-/** Returns the lines with this key prefix, oldest first. Rejects with StoreError, which names an invalid row. */
+/** Returns the lines with this key prefix, oldest first. Rejects with StoreError; for an invalid row, the error names it. */
 const scanLines = async (store: Pick<Store, 'scan'>, account: string, prefix = PREFIX) =>
   parseLines(account, await store.scan(account, prefix));
 
@@ -155,7 +155,7 @@ export async function openJournal(store: Store, account: string) {
   let next = last + 1;
   /** Rejected append that may be in the store. */
   let failed: Append | undefined;
-  /** Exclusive upper bound of line numbers in rejected commits, whose lines may reach the store even after the read-back. */
+  /** Exclusive upper bound of line numbers. Lines of rejected commits below it may reach the store even after `confirm`. */
   let end = next;
 
   function add({ entries }: Append): void {
@@ -210,7 +210,7 @@ export async function openJournal(store: Store, account: string) {
       blocks: () => blocksBack(store, account, next - 1),
     } satisfies StoredLines,
     last: () => next - 1,
-    /** Returns up to 100 lines after a number, oldest first. Rejects with StoreError. */
+    /** Returns up to 100 lines after the line `number`, oldest first. Rejects with StoreError. */
     async after(number: number): Promise<readonly (readonly [number: number, entry: JournalEntry])[]> {
       const rows = await readRange(store, account, number + 1, Math.min(next, number + 101));
       return parseLines(account, rows);

@@ -112,7 +112,7 @@ export function earlierCancelReason(
   return known && isLimitedLately(known, now) ? 'rate_limited' : undefined;
 }
 
-/** Returns the exhausted limit, or undefined. Plans and cancels count separately. `usesBefore`: limit uses before this run. */
+/** Returns the exhausted limit, if any. Plans and cancels count separately. `usesBefore`: length of `uses` before this run. */
 export function exhaustedLimit(
   { rule, mode, target }: EvaluatedCallback,
   { limits }: AutoCancelOptions,

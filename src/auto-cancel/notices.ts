@@ -45,7 +45,7 @@ function annotationsOf(target: JournalTarget) {
   );
 }
 
-/** Returns the notice of a journal line and its rule; undefined if the line has no notice. */
+/** Returns the notice of a journal line, and the rule of the line; undefined if the line has no notice. */
 function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice: Notice } | undefined {
   if (!isNotified(entry)) return undefined;
   const { rule, action, at, target } = entry;

@@ -110,7 +110,7 @@ const detectionShape = z.strictObject({
   stuckWhen: stuckWhen.prefault({}).describe('Conditions for a stuck callback. All of them must be true.'),
 });
 
-/** Requires the minimum time for this kind of evidence and rejects the key for the other kind. */
+/** Rejects the minimum time for the other kind of evidence. Requires `seenFor` for the evidence `blind`. */
 function checkEvidence(
   { evidence, stuckWhen }: Pick<z.output<typeof detectionShape>, 'evidence' | 'stuckWhen'>,
   context: z.RefinementCtx,

@@ -131,7 +131,7 @@ export interface PlacedOrder {
 export interface PlacingDeps {
   readonly store: Pick<Store, 'scan' | 'sizes' | 'command'>;
   readonly accounts: readonly string[];
-  /** Returns the journal state of an open account; others are read from the store. */
+  /** Returns the journal state of an open account. The states of other accounts are read from the store. */
   stateOf?(account: string): JournalState | undefined;
   readonly clock: Clock;
 }
@@ -226,8 +226,8 @@ async function findLine({ id, account }: PlacedOrder, store: Pick<Store, 'scan' 
 export type OrderResult = 'done' | 'waiting' | { readonly refused: string };
 
 /**
- * Waits up to `waitMs` for the result of an order. The order stays pending afterwards. Rejects with StoreError or the signal's
- * reason.
+ * Waits up to `waitMs` for the result of an order. An order without a result stays pending. Rejects with StoreError or the
+ * signal's reason.
  */
 export async function resultOf(
   placed: PlacedOrder,

@@ -92,7 +92,7 @@ export function createSettling({ journal, reader, decisions, clock, stamp }: Set
     decisions.ended(ref, outcome);
   }
 
-  /** Reads a callback back if a read-back is due. Returns whether another attempt is permitted. */
+  /** Rereads a callback if a read-back is due. Returns whether another attempt is permitted. */
   async function settle(action: Action, isWalked: boolean, signal: AbortSignal): Promise<boolean> {
     const answer = action.attempts.at(-1)?.response;
     const done = (...how: [outcome: FinalOutcome, reason: string, unproven?: boolean]) =>

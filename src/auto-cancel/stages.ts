@@ -51,8 +51,8 @@ export interface FinalCheck {
 }
 
 /**
- * Due time of a callback's next delivery (ms since the Unix epoch, by the service's clock); `none` if the service has none or does
- * not list workflow runs; otherwise the reason why it is unknown.
+ * Due time of a callback's next delivery (ms since the Unix epoch, by the service's clock); `none` if no delivery follows, or
+ * if the service does not list workflow runs; otherwise, the reason why the time is unknown.
  */
 export type NextDelivery = number | 'none' | 'run_unread' | 'run_not_listed' | 'run_unknown';
 
@@ -61,7 +61,7 @@ export interface CallbackContext extends AccountContext {
   readonly evaluated: EvaluatedCallback;
   /** Action of the callback under the same rule, mode and policy. */
   readonly own: Action | undefined;
-  /** Number of limit uses in the journal before the decisions on this walk. */
+  /** Length of the journal's `uses` before the decisions on this walk. */
   readonly usesBefore: number;
   /** Undefined before the final check. */
   readonly look: FinalCheck | 'failed' | undefined;
@@ -76,8 +76,8 @@ interface Described {
   /** Possible results of `check`, each with the rest of the sentence "Nothing is cancelled because …" (Markdown). */
   readonly reasons: Readonly<Record<string, string>>;
   /**
-   * `decide`: before the intent is written. `send`: again before the request is sent. Waits and limits are not rechecked,
-   * because the intent itself counts against them.
+   * `decide`: before the intent is written. `send`: again before the request is sent. `send` omits waits and limits, because the
+   * intent has ended the wait and itself counts against the limits.
    */
   readonly phases: readonly ('decide' | 'send')[];
 }

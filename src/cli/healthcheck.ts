@@ -23,7 +23,7 @@ async function readStore(section: unknown, file: string) {
   return { key: await readStoredKey(store), urls: await agentUrls(store), path };
 }
 
-/** Rejects unless the agent of a configuration file responds on this machine. An agent survives the loss of file and store. */
+/** Rejects unless the agent of a configuration file responds on this machine. Either the file or the store suffices. */
 async function checkHealth(file: string): Promise<void> {
   const found = tryRead(() => readText(file));
   const isThere = 'content' in found;
@@ -42,7 +42,7 @@ async function checkHealth(file: string): Promise<void> {
   await withDeadline(RESPONSE_WITHIN, never, async signal => {
     const requests = [...urls, ...own].map(url =>
       healthOfPeer({ ...peer, url }, key !== undefined, path, signal).catch((error: Error) => {
-        // These alerts show that the server responds, but requires a client certificate.
+        // These TLS alerts show that the server responds, but requires a client certificate.
         if (own.includes(url) && /SSL alert number (40|42|116)\b/.test(error.message)) return;
         throw new Error(`${url}: ${error.message}`, { cause: error });
       }),

@@ -168,7 +168,7 @@ async function planAccount(
 export function planCosts(loaded: LoadedConfig, deps: PartsDeps, signal: AbortSignal) {
   return withClosing(async closing => {
     const { config } = loaded;
-    // A daily budget that is too small would delay the measurement that shows it.
+    // Ignore the daily budget: if it is too small, it would delay the measurement.
     const unlimited = config.accounts.map(account => ({
       ...account,
       budget: { ...account.budget, requestsPerDay: Number.MAX_SAFE_INTEGER },

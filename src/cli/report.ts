@@ -85,7 +85,7 @@ function sizeText({ deadLetters, dataAt }: AccountReport, now: string): string[]
 
 const sinceText = ({ since }: Problem, now: string) => (since === null ? '' : `, since ${timeText(since, now)}`);
 
-/** Returns the URL of a problem's runbook, or its name if the agent has no `server.externalUrl`. */
+/** Returns the URL of a problem's runbook, or the runbook's name if the agent has no `server.externalUrl`. */
 function runbookOf({ runbook }: Problem, { externalUrl }: Report): string | undefined {
   if (runbook === null) return undefined;
   return externalUrl === null ? `runbook: ${runbook}` : `${externalUrl.replace(/\/$/, '')}/runbooks/${runbook}`;
@@ -163,7 +163,7 @@ const FORMATS = {
 
 const EXIT_CODES: Readonly<Record<HealthVerdict, number>> = { healthy: 0, problems: 1, unknown: 3 };
 
-/** Disables everything in a configuration that sends, stores or cancels. */
+/** Disables the settings by which an agent sends, stores or cancels anything. */
 const passive = (config: Config): Config => ({
   ...config,
   log: { ...config.log, level: 'silent' },

@@ -69,7 +69,7 @@ function configuredGroup(shipped: readonly RuleGroup[], config: Config): readonl
   return [{ name: 'delivery-configured', interval, rules }];
 }
 
-/** Returns the settings of the shipped rules that the configuration contains. */
+/** Returns the values in the configuration that the shipped rules depend on. */
 const settingsOf = (config: Config): Settings => ({
   ...servedLinks(config),
   enable: config.alerts.builtin?.enable ?? [],

@@ -13,7 +13,7 @@ export interface Settings {
   readonly traces?: string | undefined;
   /** Address of the agent, `server.externalUrl`. */
   readonly agent?: string | undefined;
-  /** Kinds of problems that are off by default. */
+  /** Kinds of problems to enable although they are off by default. */
   readonly enable?: readonly string[];
   /** Default: the objectives of an empty configuration. */
   readonly objectives?: Config['objectives'];

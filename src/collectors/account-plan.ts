@@ -18,7 +18,7 @@ export interface PlanFacts {
   /** The record of the last token reset; undefined until it has been read. */
   readonly reset?: RecordedAccount | undefined;
   readonly read?: ReadRecord | undefined;
-  /** The newer of the two records. */
+  /** The newer of `reset` and `read`. */
   readonly record: AccountRecord | undefined;
   /** Limits of the record. Configured limits are the fallback. */
   readonly limits: AccountLimits;

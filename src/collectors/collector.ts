@@ -125,8 +125,8 @@ export const defineKind = <Options, Facts, F extends FactFamilies<Facts>, Servic
 ) => kind;
 
 /**
- * Collects one kind of data for one account: reads it (`observe`, the only IO, may throw) and folds it to facts (`fold`). Families
- * pick their samples from facts. The runner handles timing, errors, logging and storing.
+ * Collects one kind of data for one account: reads it (`observe`, the only IO, may throw) and folds it to facts (`fold`).
+ * Families pick their samples from facts. The runner handles timing, errors, logging and storing.
  */
 export interface Collector<Facts = unknown, Memory = unknown, Walk = unknown> extends CollectorKind<Facts> {
   readonly rounds: Rounds;
@@ -162,8 +162,8 @@ export function withReader<Facts, Memory, Walk>(
 }
 
 /**
- * Lets the service lack the data of an optional collector. After a 404, the round reads another list of the account. If that
- * fails, too, the region or the path may be wrong, and the round fails.
+ * Accepts that a service lacks the data of an optional collector. After a 404, the round reads another list of the account. If
+ * that fails, too, the region or the path may be wrong, and the round fails.
  */
 export function withAbsence<Facts, Memory, Walk>(
   collector: Collector<Facts, Memory, Walk>,

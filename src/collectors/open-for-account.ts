@@ -127,7 +127,7 @@ async function openCollector<Facts, Memory, Walk>(
 const isEvents = (each: OpenCollector): each is OpenCollector<EventsFacts> => each.state.collector === 'events';
 const isDlq = (each: OpenCollector): each is OpenCollector<DlqFacts> => each.state.collector === 'dlq';
 
-/** Returns the time after which a filter's data is withdrawn (ms), as for a round. */
+/** Returns the time after which a filter's data is withdrawn (ms), computed as for a round. */
 const withdrawnAfter = (every: number, { withdrawAfter, withdrawAtMost }: StalenessOptions) =>
   Math.max(2 * every, Math.min(withdrawAfter * every, withdrawAtMost));
 
@@ -158,7 +158,7 @@ export async function openCollectors(account: CollectedAccount, deps: Deps) {
     const opening = collector.isOptional ? withAbsence(collector, readOther) : collector;
     opened.push(await openCollector(name, opening, deps));
   }
-  // The path of the account's record is configured, so that a 404 is a failure.
+  // The path of the account's record is configured, so a 404 is a failure.
   opened.push(await openCollector(name, plan, deps));
   return {
     all: opened,

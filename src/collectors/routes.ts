@@ -7,7 +7,7 @@ export const UNMATCHED = '__unmatched__';
 
 const MAX_ROUTE_LENGTH = 200;
 const MAX_ROUTES = 100;
-/** Maximum length of a matched path (characters). Longer paths have no route. */
+/** Maximum length of a matched path (characters). The route of longer paths is UNMATCHED. */
 const MAX_PATH_LENGTH = 2048;
 /** Maximum total length of the cached paths (characters). */
 const MAX_CACHED = 2 ** 20;

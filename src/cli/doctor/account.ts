@@ -54,7 +54,7 @@ function toDiagnosis(error: unknown): Diagnosis {
   return fail(`the check itself failed: ${errorCode(error)}`, 'report this line');
 }
 
-/** Runs probes sequentially. Returns one or more lines of each. Rejects only with the signal's reason. */
+/** Runs probes sequentially. Returns one or more lines per probe. Rejects only with the signal's reason. */
 export async function runProbes(
   probes: readonly Probe[],
   { signal, timeout = TIME_LIMIT }: DoctorDeps,
@@ -74,7 +74,7 @@ export async function runProbes(
 type ProbeDeps = DoctorDeps & Pick<ClientDeps, 'dispatchers' | 'secrets'>;
 
 const DAY = 86_400_000;
-/** Number of days before its expiry from which a certificate should be renewed. */
+/** A certificate should be renewed this number of days before its expiry. */
 const RENEW_DAYS = 14;
 /** Clock skew (ms) above which TLS may fail. */
 const CLOCK_FAILS = 60_000;
@@ -240,7 +240,7 @@ function checkKey({ collect, paths }: AccountSettings, reader: Reader, signal: A
   return reader.flowControlKey(key, signal).then(() => ok(paths.flowControlKey), onMissing);
 }
 
-/** Reads the account's record, with another login than the lists. */
+/** Reads the account's record. Its login differs from that of the lists. */
 async function checkUsage(reader: Reader, signal: AbortSignal): Promise<Diagnosis> {
   try {
     const { plan = 'unknown', state = 'unknown', requestsToday = 'unknown' } = await reader.account(signal);

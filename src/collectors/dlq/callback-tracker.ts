@@ -215,7 +215,7 @@ export function createTracker(
         for (const row of rows) seen.add(row);
       },
       hasState: seen.hasState,
-      /** Ends a complete walk and discards the sightings of missing entries. `at`: start of the walk (ms since the Unix epoch). */
+      /** Ends a complete walk, and drops the sightings of missing entries. `at`: start of the walk (ms since the Unix epoch). */
       end,
     };
   }
@@ -234,7 +234,7 @@ export function createTracker(
     },
     /** Returns the immutable facts of the last complete walk; undefined before the first walk of this process. */
     facts: (): CallbackFacts | undefined => facts,
-    /** Returns how many callbacks complete walks found in progress and later ended, by final state. */
+    /** Returns the number of callbacks that were in progress in a complete walk and have ended, by final state. */
     ended: (): Readonly<Record<CallbackEnd, number>> => ended,
     drainChanges(): Change[] {
       const rows = [...changes].map(([key, value]) => ({ key, value }));

@@ -83,7 +83,7 @@ async function readWorkflows(reading: WorkflowReading, { callbacks }: Walk, { al
   return { rows, isPartial, isLast: false };
 }
 
-/** Folds the pages of one step. The last one completes the walk. `now`: start of the round (ms since the Unix epoch). */
+/** Folds the pages of one step. The last step ends the walk. `now`: start of the round (ms since the Unix epoch). */
 function foldWorkflows(memory: DlqMemory, walk: Walk, read: WorkflowRead, now: number): void {
   const { callbacks } = walk;
   callbacks?.add(read.rows);

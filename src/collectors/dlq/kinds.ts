@@ -39,7 +39,7 @@ const VERSION = /^v\d{1,3}$/i;
 const MAX_SEGMENT = 40;
 const MAX_SEGMENTS = 12;
 
-/** Replaces segments that probably differ between messages by `*`: long ones, and those with a digit that are not versions. */
+/** Writes `*` for segments that probably differ between messages: long ones, and those with a digit that are not versions. */
 export function shapeOf(path: string): string {
   const segments = path.split('/', MAX_SEGMENTS);
   const shape = segments.map(segment =>
@@ -87,7 +87,7 @@ export type KindHistory = ReturnType<typeof createKindHistory>;
 
 /** Maximum number of stored kinds. Above it, the least recently seen kinds are evicted. They count as new if they reappear. */
 const MAX_KNOWN = 10_000;
-/** Version of the grouping rule. Increment it when the ids of kinds change, or all kinds would count as new. */
+/** Version of the grouping rule. Increment it when the ids of kinds change. Otherwise, all kinds would count as new. */
 const RULE = 1;
 
 /** Key of the row of counters, and prefix of the kinds' keys. */

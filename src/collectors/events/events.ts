@@ -28,8 +28,8 @@ const MAX_MINUTES = 5;
 const MANY = 50_000;
 
 /**
- * Returns the next range older than `lateSweep` and outside the overlap of other reads, or undefined. Ranges end with a minute.
- * In a quiet log, the last range ends where the tail starts: no other read would include the rest of that minute.
+ * Returns the next range older than `lateSweep` and outside the overlap of other reads, or undefined. A range ends at the end of
+ * a minute. In a quiet log, the last range ends where the tail starts, because no other read includes the rest of the minute.
  */
 function nextRange(
   { checkpoint, minutes }: Memory,
@@ -61,14 +61,14 @@ export function foldSweep(memory: Memory, range: RangeRead, limits: Limits): voi
   }
   for (const event of range.events.values()) {
     const { identity } = event;
-    // Minutes dropped since the read of this range started have no identities to compare with.
+    // Minutes that were dropped during the read of this range have no identities to compare with.
     if (known.has(identity) || event.time <= checkpoint.sweptTo) continue;
     countByDestination(memory, event);
     log.late += 1;
     touched.add('log');
     const listed = range.rows?.get(identity);
     if (listed) memory.traces?.add(event, listed, true);
-    // Lifecycles have advanced past this event. Only a missing result or final event matters.
+    // Lifecycles have advanced past this event, so it can only add a missing result or end to them.
     if (isResult(event.state)) addResult(memory, event);
     if (isEnding(event.state)) follow(memory, event, limits, false);
     else if (event.schedules) memory.schedules.follow(event, undefined);

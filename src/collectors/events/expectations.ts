@@ -11,7 +11,7 @@ export interface TimeSpan {
 interface Expectation {
   /** Time of the expected start. The message may be created up to `EARLY` before it. */
   readonly at: number;
-  /** End of grace after `at`, or after its repetition when clocks are set back. */
+  /** End of the grace period after `at`, or after the second occurrence of `at` if clocks are set back. */
   readonly until: number;
   startedAt?: number;
   deliveredAt?: number;
@@ -106,8 +106,8 @@ export function createTimetable(
     /** Adds the starts expected up to `time`, within the allowance. The next call adds the rest. */
     expectUntil,
     /**
-     * Adds the starts that an event at `time` may fulfil, and all before. Once the allowance is used up, skips the starts that
-     * the event is too late to fulfil.
+     * Adds the starts that an event at `time` may fulfil, and all earlier ones. When the allowance is used up, skips the starts
+     * that are too old for the event.
      */
     expectFor(time: number, allowance: Allowance): boolean {
       const isChanged = expectUntil(time + EARLY, allowance);
@@ -137,7 +137,7 @@ export function createTimetable(
       }
       return isChanged;
     },
-    /** Marks a span of the log as incompletely read. Skips starts not added yet whose messages the span may contain. */
+    /** Marks a span of the log as incompletely read. Skips starts not yet added if the span may contain their messages. */
     markUnread(span: TimeSpan): boolean {
       let isChanged = false;
       for (const open of state.open) {

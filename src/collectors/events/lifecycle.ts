@@ -5,7 +5,7 @@ import { byTime, isEnding, isResult, type KeptEvent } from './kept-event.ts';
 import { close, type Gauges, type Memory, type OpenMessage, peakOf, type Suspect } from './memory.ts';
 import { BUCKET_BOUNDS, type DeliveryResult, observeAttempt, observeWait } from './tally.ts';
 
-/** Maximum number of messages with suspects. Beyond it, attempts are counted at once. */
+/** Maximum number of messages with suspects. Beyond it, suspects are counted as redeliveries at once. */
 const MAX_SUSPECTS = 10_000;
 
 const rowOf = (message: bigint) => `redelivery/${message.toString(16)}`;
@@ -18,7 +18,7 @@ function countRedelivery({ checkpoint, destinations, touched }: Memory, destinat
   touched.add(row);
 }
 
-/** Adds the start of an attempt. Starts must be in chronological order: a delayed one shows nothing about the previous attempt. */
+/** Adds the start of an attempt. Starts must be in chronological order: a delayed start shows nothing about earlier attempts. */
 function addStart(memory: Memory, { message, time, destination }: KeptEvent, open: OpenMessage): void {
   const { checkpoint, suspects, touched } = memory;
   const { unansweredAt: previous } = open;
@@ -33,8 +33,8 @@ function addStart(memory: Memory, { message, time, destination }: KeptEvent, ope
 }
 
 /**
- * Adds the result of an attempt, possibly a delayed one. A result in the millisecond of a start counts for both attempts, because
- * their order is unknown.
+ * Adds the result of an attempt, possibly a delayed one. A result in the same millisecond as a start counts for the attempts
+ * before and after the start, because the order of the two events is unknown.
  */
 export function addResult(memory: Memory, { message, time }: KeptEvent): void {
   const open = memory.open.get(message);
@@ -108,7 +108,7 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
   const endedAt = memory.ended.get(message);
   const hasEnded = endedAt !== undefined;
   checkpoint.lastFollowed = Math.max(checkpoint.lastFollowed, time);
-  // A delayed creation still applies to its schedule, even after later events of the message.
+  // A delayed creation event still counts for its schedule, even after later events of the message.
   if (event.schedules && (hasEnded ? state === 'created' : known?.createdAt === undefined || state !== 'created')) {
     memory.schedules.follow(event, known?.createdAt);
   }

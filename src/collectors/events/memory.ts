@@ -98,8 +98,8 @@ export interface OpenMessage {
 }
 
 /**
- * Attempts that began while the previous one had no result. The log may still list that result, so they are counted when the sweep
- * has read their time again.
+ * Attempts that began while the previous one had no result. The log may still list that result, so they are counted when the
+ * sweep has read their time again.
  */
 export type Suspects = Map<bigint, readonly Suspect[]>;
 /** Starts of two attempts without a result in between (ms since the Unix epoch), and the destination of the second. */
@@ -178,7 +178,7 @@ export interface Memory {
   readonly ended: Map<bigint, number>;
   /** Identities of counted events by minute, for the sweep. */
   readonly minutes: Map<number, BigUint64Array>;
-  /** Start of the last range read, and the number of its unreadable rows. */
+  /** Start of the range that was read last, and number of unreadable rows in this range. */
   unreadable: { readonly from: number; readonly rows: number } | undefined;
   recent: RecentEvents | undefined;
   gauges: Gauges | undefined;
@@ -270,7 +270,7 @@ export function identitiesWithin({ chunks }: Memory, from: number, to: number): 
   return identities;
 }
 
-/** Returns the time from which end times are kept. An event is compared with ends up to the overlap before the event. */
+/** Returns the time from which end times are kept. An event is compared with an end that precedes it by at most `overlap`. */
 export const endsKeptFrom = ({ dedupeFrom, watermark }: Checkpoint, overlap: number) =>
   Math.min(dedupeFrom, watermark) - overlap;
 

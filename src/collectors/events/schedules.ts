@@ -15,7 +15,7 @@ export interface DoubleStart {
 
 /** Messages created within this time (ms) belong to one start: a URL group may list a URL twice. */
 const ONE_START = 1000;
-/** A message for the same URL within this time is a second start: schedules start at most once a minute (ms). */
+/** Another message for the same URL within this time (ms) is a second start, because schedules start at most once a minute. */
 export const NEXT_START = 30_000;
 /** Maximum number of recent starts, and of schedules with repeated starts. */
 const MAX = 5000;
@@ -133,11 +133,11 @@ export function createSchedules({ configured, stored, routes, touch }: Schedules
     begin(now: number): void {
       for (const one of all) change(one, one.timetable.begin(now));
     },
-    /** Adds an event of a scheduled message. Only delayed events may be out of order. `createdAt`: creation time of the message. */
+    /** Adds an event of a scheduled message. Only delayed events may be out of order. `createdAt`: of the message, if known. */
     follow(event: KeptEvent, createdAt: number | undefined): void {
       for (const id of event.schedules ?? []) {
         const one = byId.get(id);
-        // Otherwise, the schedule is no longer configured.
+        // Keys of starts contain a space. Any other unknown id is that of a schedule which is no longer configured.
         if (!one && id.includes(' ')) starts.add(id, event.time);
         if (!one) continue;
         const allowance: Allowance = { left: MAX_AT_ONCE };

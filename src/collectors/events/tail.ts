@@ -52,9 +52,9 @@ export interface TailWalk {
   before: Pick<Checkpoint, 'readTo' | 'newest'> | undefined;
 }
 
-/** Interval at which events that have become older than the overlap are read again (ms). A shorter overlap replaces it. */
+/** Interval (ms) at which events that have become older than the overlap are read again; at most the overlap. */
 const SETTLE_EVERY = 60_000;
-/** Time before the newest event at which every read starts, unless the overlap is shorter (ms). Most events are delayed by less. */
+/** Every read starts this time (ms) before the newest event, unless the overlap is shorter. Most events are delayed by less. */
 const READ_BACK = 10_000;
 /** Minimum number of rows for which a part of the overlap is skipped, because skipping takes an additional request. */
 const FEW = 20;
@@ -127,8 +127,8 @@ function newestNew({ newest = Number.NEGATIVE_INFINITY }: TailWalk, { events }: 
 }
 
 /**
- * Starts a tail and reads its first pages. Reads them again if the responses show that the assumed service time was wrong. This
- * time decides which messages are overdue and which starts were missed.
+ * Starts a tail and reads its first pages. Reads them again if the responses show that the assumed service time was wrong. The
+ * service time decides which messages are overdue and which starts were missed.
  */
 export async function readFirst(context: TailContext, options: TailOptions, serviceTime: ServiceTime) {
   const { memory, now } = context;
@@ -174,7 +174,7 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   const known = identitiesWithin(memory, range.from, range.to);
   const fresh: KeptEvent[] = [];
   for (const event of range.events.values()) {
-    // Events too old to be deduplicated were read only for the recent gauge.
+    // Events that are too old to be deduplicated were read only for the gauge of recent events.
     const isFresh = event.time >= checkpoint.dedupeFrom && !known.has(event.identity);
     if (isFresh) fresh.push(event);
     const isRecent = event.time >= walk.until - options.window;
@@ -191,8 +191,8 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   if (!options.isSwept) checkpoint.sweptTo = Math.floor(checkpoint.dedupeFrom / MINUTE) * MINUTE - 1;
   dropMinutes(memory, checkpoint.sweptTo);
   boundMinutes(memory);
-  // All events older than a listed event by at least the overlap are listed, too. Without new events, elapsed time settles
-  // younger events.
+  // All events that are older than a listed event by at least the overlap are listed, too. The time that has passed without
+  // new events is added.
   const settled = newest + (isLast ? Math.max(0, walk.until - checkpoint.foundAt) : 0);
   if (checkpoint.newest !== undefined) {
     advanceTo(memory, Math.max(Math.min(settled - options.overlap, wholeTo), checkpoint.dedupeFrom - 1), options);
@@ -293,8 +293,8 @@ function countFresh(
   const counted = fresh.filter(({ time }) => time > checkpoint.floor);
   for (const event of counted) countByDestination(memory, event);
   addToMinutes(memory, counted);
-  // The previous read did not list these events yet.
-  // Earlier reads searched for events up to `skippedTo` for the last time at most `READ_BACK` after them.
+  // The previous read did not list these events, or skipped them. Those up to `skippedTo` were last searched for by an earlier
+  // read, at most `READ_BACK` after they occurred.
   const skippedTo = walk.readBack.skip?.to ?? Number.NEGATIVE_INFINITY;
   for (const { time } of counted) {
     const lag = checkpoint.readTo - time;

@@ -107,8 +107,8 @@ export class TraceCollector {
   }
 
   /**
-   * Adds an event. `isLate`: later events of the message may have been followed. A late event only marks the message as partial,
-   * unless it ends the message and follows a known event.
+   * Adds an event. `isLate`: later events of the message may already have been passed to `follow`. A late event is added only if
+   * it ends the message after a known event. Otherwise, it marks the message as partial.
    */
   add({ message, time }: Pick<FollowedEvent, 'message' | 'time'>, row: DeliveryEvent, isLate: boolean): void {
     const known = this.#open.get(message);
@@ -134,7 +134,7 @@ export class TraceCollector {
     const trace = this.#open.get(message);
     if (!trace || !(state === 'error' || isEnd(state))) return;
     const events = trace.events.filter(event => event.time <= time).sort(byTime);
-    // `add` has ignored the event.
+    // Undefined if `add` has not added the event.
     const event = events.find(each => each.state === state && each.time === time);
     if (!event) return;
     this.#touched.add(message);
@@ -197,7 +197,7 @@ export class TraceCollector {
     const { account, baseUrl } = this.#options;
     const { messageId, schedule, isPartial, done, origin, method, topic, queue } = trace;
     const idOf = (kind: string, start: number, digits = 16) => hashedId([account, messageId, kind, start], digits);
-    // A schedule stores its headers: all its messages would share one trace.
+    // All messages of a schedule have its stored headers, but must not share one trace.
     const traceId = schedule === undefined ? publisher.traceId : idOf('trace', first.time, 32);
     trace.ids ??= { traceId, deliveryId: idOf('delivery', first.time) };
     const message = { account, baseUrl, messageId, publisher, ...trace.ids, origin, method, topic, queue, schedule };

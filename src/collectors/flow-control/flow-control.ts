@@ -14,7 +14,7 @@ import { addSample, timeToDrain } from './drain.ts';
 import { type FlowControlFacts, flowControlFamilies, type TrackedKey } from './families.ts';
 import { followLimits, restoreLimits, shownLimits, type TrackedLimits } from './limits.ts';
 
-/** Time for which a value is used if it cannot be read again (ms). */
+/** Time for which the last value is used while newer reads fail (ms). */
 const VALID_FOR = 2 * MINUTE;
 /** Interval of the reads if the service lacks the path (ms). */
 const PROBE_EVERY = 60 * MINUTE;
@@ -222,7 +222,7 @@ interface WatchedKeys {
 
 /**
  * Reads the watched keys. A 404 may be due to a wrong path, region or proxy, so a key is missing only if the list of keys lacks
- * it, too. Reads the list unless a recent list lacks all missing keys. Throws the 404 if a key is listed.
+ * it, too. Reads the list unless a recent list lacks all keys with a 404. Throws the 404 of a key that is listed.
  */
 async function readWatched(
   api: Reader,
@@ -266,7 +266,7 @@ function foldIndividual(
 ): Folded<FlowControlFacts, Memory> {
   const known = new Set(memory.known);
   const keys = new Map(memory.keys);
-  // A list that was read concurrently is newer.
+  // Whether a list that was read concurrently is newer.
   const isOutdated = memory.unlisted.at > read.unlisted.at;
   const { at: listedAt, keys: unlistedKeys } = isOutdated ? memory.unlisted : read.unlisted;
   const unlisted = new Set(unlistedKeys);

@@ -50,7 +50,7 @@ type ReadKeys = ReadonlyMap<string, unknown>;
 
 /**
  * Adds reads of keys that were made at `at`. `keys`: keys from the previous reads; `readFrom`: `keys` at the start of this read.
- * A key that has been read since is skipped, because this read may be the older one.
+ * Skips a key that another read has updated since then, because this read may be older.
  */
 export function followLimits(
   { limits: before, keys }: { readonly limits: TrackedLimits; readonly keys: ReadKeys },
