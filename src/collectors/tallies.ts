@@ -1,6 +1,6 @@
 import { OTHER } from './cap.ts';
 
-/** Idle time after which a name may lose its place to another one (ms). */
+/** Idle time after which a name may lose its place to another name (ms). */
 const IDLE_AFTER = 86_400_000;
 const CHECK_EVERY = 60_000;
 /** Time for which a name without a place keeps its tally, so that it can resume (ms). */

@@ -158,23 +158,23 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: P
     report.error([...path, 'above'], 'must be below 1: part is a share of the same metric; 5 % is 0.05');
   }
   for (const [inside, selector, must] of partsOf(when)) {
-    // A ratio of sums has no labels that could clash.
+    // A ratio of sums has no labels that the rule's labels could replace.
     checkSelector(selector, must, when.kind === 'ratio' ? [] : Object.keys(labels), checking, [...path, ...inside]);
   }
 }
 
-/** Returns the names of all alerts that may fire: of the configured rules and of the built-in alerts that are sent. */
+/** Returns the names of the configured rules and of the built-in alerts that are sent. */
 const alertNames = ({ rules, builtin }: Config['alerts']): readonly string[] => [
   ...rules.map(({ name }) => name),
   ...sentNames(builtin).alerts,
 ];
 
-/** Warns about an alert that cannot fire for an account that it should protect from cancels. */
+/** Warns if an alert should prevent cancels for an account, but never fires for it. */
 function checkPausing({ alerts, autoCancel, accounts }: Config, report: Reporter): void {
   for (const [index, alert] of autoCancel.pauseWhileAlerts.entries()) {
     const when = alerts.rules.find(({ name }) => name === alert)?.when;
     if (!when) continue;
-    // The alert may exclude other accounts on purpose.
+    // The alert may exclude accounts on purpose: skip those.
     for (const account of accounts.filter(({ name }) => isAbout(when, name) && accountMayAct({ autoCancel }, name))) {
       const missing = collectorsOf(when).find(collector => roundsOf(collector, [account]).length === 0);
       if (missing === undefined) continue;
@@ -185,13 +185,13 @@ function checkPausing({ alerts, autoCancel, accounts }: Config, report: Reporter
   }
 }
 
-/** Returns the names that `pauseWhileAlerts` may contain: those of alerts, and kinds of problems. */
+/** Returns the names that `pauseWhileAlerts` may contain: names of alerts, and kinds of problems. */
 export const pausingNames = (alerts: Config['alerts']): readonly string[] => [
   ...alertNames(alerts),
   ...sentNames(alerts.builtin).kinds,
 ];
 
-/** Values of the labels of sent alerts; undefined: any value. */
+/** Values that sent alerts may have, by label; undefined if any value is possible. */
 type LabelValues = ReadonlyMap<string, ReadonlySet<string> | undefined>;
 
 function labelsOfAlerts({ alerts: { rules, builtin }, accounts }: Config): LabelValues {

@@ -3,12 +3,12 @@ import { join } from 'node:path';
 import type { Env } from '../kit/secret.ts';
 import { ConfigError } from './errors.ts';
 
-/** Name of the configuration that consists of environment variables. It cannot be a path by accident. */
+/** Name of the configuration that consists of environment variables. No file has this name by accident. */
 export const ENVIRONMENT = '<environment>';
 
 const PLACES = ['/etc/delivery-watch/config.yaml', './config.yaml'] as const;
 
-/** Variables with the address and the token of the only account. The official clients of QStash read the second pair. */
+/** Variables with the address and the token of the only account. The official clients read the `QSTASH_` variables. */
 const VARIABLES = { baseUrl: ['DELIVERY_URL', 'QSTASH_URL'], token: ['DELIVERY_TOKEN', 'QSTASH_TOKEN'] } as const;
 
 /** Order in which commands look for their configuration, for help texts. */
@@ -23,7 +23,7 @@ export function defaultFile(env: Env, exists: (file: string) => boolean = exists
   return PLACES.find(exists) ?? (isInEnvironment ? ENVIRONMENT : undefined);
 }
 
-/** Returns the YAML of a configuration with one account from environment variables. Throws ConfigError if one is missing. */
+/** Returns a configuration with one account from environment variables, as YAML. Throws ConfigError if a variable is missing. */
 export function environmentText(env: Env): string {
   const folder = isSet(env, 'DELIVERY_WATCH_DATA') ? `${env.DELIVERY_WATCH_DATA}` : './data';
   const [url, token] = [VARIABLES.baseUrl, VARIABLES.token].map(names => names.find(name => isSet(env, name)));

@@ -17,7 +17,7 @@ export interface LocatedError extends FileLocation {
   readonly message: string;
 }
 
-/** Sorts errors by file, in order of first appearance, and by position. Removes duplicates. */
+/** Sorts errors by file (in order of first appearance) and position. Removes duplicates. */
 export function sortedErrors(errors: readonly LocatedError[]): LocatedError[] {
   const files = Map.groupBy(errors, ({ file }) => file);
   const inOrder = [...files.values()].flatMap(each => each.toSorted((a, b) => a.line - b.line || a.column - b.column));
@@ -97,7 +97,7 @@ const KINDS: Readonly<Record<string, string>> = {
   array: 'a list',
 };
 
-/** Whether YAML reads a value neither as text nor as a list or section. */
+/** Whether a YAML value is null, a number or a boolean. */
 const isBare = (value: unknown) => value === null || /^(number|boolean)$/.test(typeof value);
 
 /** Describes a bound: `must be at most 10`, `must be above 0`. */
@@ -128,7 +128,7 @@ function messageOf(issue: z.core.$ZodIssue, value: unknown): string {
   return value === null && !isOurs ? `is empty: ${words}` : words;
 }
 
-/** Returns the wrong parts of a value, if an alternative of a union accepts the rest of it; otherwise the issue itself. */
+/** Returns the issues of a value's wrong parts if an alternative of a union accepts the rest; otherwise returns `issue`. */
 function wrongParts(issue: z.core.$ZodIssue, valueAt: (path: Path) => unknown): readonly z.core.$ZodIssue[] {
   if (issue.code !== 'invalid_union') return [issue];
   const alternatives = issue.errors.map(issues =>

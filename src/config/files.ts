@@ -16,7 +16,7 @@ export interface NamedFile {
   readonly content: 'secret' | 'certificates' | 'private key';
   /** Describes the file in messages. Default: its path. */
   readonly label?: string;
-  /** What a secret is, for messages. */
+  /** Kind of a secret, for messages: `token`, for example. */
   readonly what?: string;
   /** Whether the agent can run without the file, which only `rotate-token` needs. */
   readonly isOptional?: boolean | undefined;

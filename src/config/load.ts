@@ -27,7 +27,7 @@ import { readText } from './text-file.ts';
 import { readWebConfig } from './web-config.ts';
 import { parseContent, readYaml, type YamlFile } from './yaml-file.ts';
 
-/** Maximum number of expected starts that are open concurrently. */
+/** Maximum number of expected starts whose outcome is open at the same time. */
 const MAX_OPEN = 1000;
 /** A fixed day, so that the result does not depend on the date. */
 const FIRST_DAY = Date.UTC(2026, 0, 1);
@@ -212,12 +212,12 @@ export interface StoreSettings {
   readonly accounts: readonly string[];
 }
 
-/** Ignores other sections. */
+/** Schema with only the section `store`. Ignores other sections. */
 const storeSection = z.object({ store: ConfigInput.shape.store });
 
 /**
  * Reads only `store` and the names of accounts: a pause must work even if the rest of the file is invalid. Throws
- * ConfigError if they cannot be read. `needsAccounts`: all names are required.
+ * ConfigError if `store` cannot be read or, with `needsAccounts`, if the names may be incomplete.
  */
 export function loadStoreSettings(file: string, needsAccounts = false): StoreSettings {
   const { main, raw, errors, place } = gather(readText(file), file);

@@ -11,7 +11,7 @@ function configured(setting: ServerOptions['replicaUrl'], env: Env): string | un
   return url ? url.replace(/\/+$/, '') : undefined;
 }
 
-/** Returns the URL for standbys and Prometheus, without a trailing slash. */
+/** Returns the URL at which standbys and Prometheus reach this process, without a trailing slash. */
 export function replicaUrlOf({ replicaUrl, listen, webConfigFile }: ServerOptions, env: Env, hostname: string): string {
   const given = configured(replicaUrl, env);
   if (given !== undefined) return given;

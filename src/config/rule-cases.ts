@@ -73,7 +73,7 @@ export interface RuleCase extends Omit<CaseFile, 'start' | 'snapshots' | 'events
   error(path: Path, message: string): LocatedError;
 }
 
-/** Maximum number of walks per case: half a year at one every three minutes. */
+/** Maximum number of walks per case: half a year with one walk every three minutes. */
 const MAX_WALKS = 100_000;
 
 /** Reads a test case. Throws ConfigError with all errors. */

@@ -69,7 +69,7 @@ export const ConfigInput = z.strictObject({
     .describe('Rules that find stuck failure callbacks and may cancel them: see docs/auto-cancel.md.'),
 });
 
-/** Replaces lone surrogates, which have no UTF-8 encoding and which only an escape such as `\ud800` can write. */
+/** Replaces lone surrogates, which UTF-8 cannot encode. An escape such as `\ud800` in the file creates them. */
 function wellFormed(value: unknown): unknown {
   if (typeof value === 'string') return value.toWellFormed();
   if (Array.isArray(value)) return value.map(wellFormed);

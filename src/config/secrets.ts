@@ -111,10 +111,10 @@ export function writtenSecrets(config: Config): { path: Path; what: string; inst
   ];
 }
 
-/** Ends the message on a secret that is missing and optional. */
+/** End of the message about a missing optional secret. */
 export const FOR_ROTATION = ': rotate-token will need it';
 
-/** Returns why a secret in a variable cannot be read, or undefined. `checkFiles` reads those in files. */
+/** Returns why a secret in a variable cannot be read, or undefined. `checkFiles` checks secrets in files. */
 function unreadable({ setting, isAddress }: SecretUse, env: Env): string | undefined {
   const wrong = secretError(setting, env);
   return isAddress && 'env' in setting ? (wrong ?? envError(setting.env, env, addressError)) : wrong;
@@ -307,7 +307,7 @@ export function expansions(value: unknown, path: Path = []): { readonly path: Pa
 /** Reads the current secrets of an account and of the agent. */
 export type SecretValues = ReturnType<typeof createSecretValues>;
 
-/** Yields all secrets in a part of the configuration, resolved or not. */
+/** Yields all secrets in a part of the configuration: literals and references. */
 function* settingsIn(part: unknown): Generator<SecretSetting> {
   if (part instanceof Secret) yield { literal: part };
   else if (typeof part === 'object' && part !== null) {

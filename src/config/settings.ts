@@ -47,7 +47,7 @@ const URL_KEYS = ['url', 'workflowUrl', 'failureCallbackUrl'] as const;
 const mayBeginUrl = (text: string) =>
   ['http://', 'https://'].some(scheme => scheme.startsWith(text) || text.toLowerCase().startsWith(scheme));
 
-/** Warns of values that no URL has: an exception would exclude nothing. */
+/** Warns of values that match no URL: an exception with such a value would exclude nothing. */
 function checkUrls(rule: Rule, path: Path, report: Reporter): void {
   for (const part of ['match', 'except'] as const) {
     for (const key of URL_KEYS) {
@@ -135,7 +135,7 @@ function checkObjectives({ objectives, accounts }: Config, report: Reporter): vo
   }
 }
 
-/** Returns the minimum number of requests per day: rounds find nothing new, each list has one page, and optional data is missing. */
+/** Returns the number of requests per day without optional collectors if rounds find nothing new and each list has one page. */
 function minRequestsPerDay({ collect }: Pick<AccountSettings, 'collect'>): number {
   return [...enabledRounds(collect)]
     .flatMap(([collector, rounds]) => (isOptional(collector) ? [] : Object.values(rounds)))

@@ -15,7 +15,7 @@ function faultIn(file: string, message: string, before = ''): ConfigError {
 /** Reads a file. Throws ConfigError if it cannot be read or has more than `maxBytes`. */
 export function readBytes(file: string, maxBytes = Number.POSITIVE_INFINITY): Buffer {
   try {
-    // Check the size first, to guard against endless devices such as /dev/zero.
+    // Check the size first: a mistaken path may name a huge file.
     if (statSync(file).size <= maxBytes) return readFileSync(file);
   } catch (error) {
     const { code = 'error' } = error as NodeJS.ErrnoException;

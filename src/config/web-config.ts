@@ -32,7 +32,7 @@ interface TlsDeps {
 
 const at = (...keys: string[]) => ['tls_server_config', ...keys];
 
-/** Reads the file that a key names; undefined if the key is not set or the file is unreadable, which is reported. */
+/** Reads the file that a key names. Returns undefined without the key, and for an unreadable file, which it reports. */
 function pemOf(section: TlsSection, key: `${string}_file` & keyof TlsSection, deps: TlsDeps): string | undefined {
   const { [key]: path } = section;
   const found = path === undefined ? undefined : tryRead(() => deps.read(path));
@@ -127,7 +127,7 @@ const webConfigFile = z.strictObject({
     .default({}),
 });
 
-/** Maximum file size (bytes). Guards against endless devices such as /dev/zero. */
+/** Maximum file size (bytes). A mistaken path may name a huge file. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
 /** Reads a web-config file and the files that it names. Throws ConfigError with all errors, without secrets. */

@@ -38,7 +38,7 @@ const QUOTES = 'is not expected here: text that begins with { [ ] } , # & * ! | 
 const COLUMN = 'starts in the wrong column: all keys of a section, and all items of a list, start in the same column';
 const KEY = 'must be a key: a name, a colon and a space';
 
-/** Explanations by the parser's code. The parser's own messages may quote a secret. */
+/** Explanations by the parser's error code. The parser's own messages may quote a secret. */
 const MESSAGES: Readonly<Record<string, string>> = {
   BLOCK_AS_IMPLICIT_KEY:
     'must be one value: put text that contains a colon and a space in quotes; a key in the next line starts in the column of this key',
@@ -55,7 +55,7 @@ const MESSAGES: Readonly<Record<string, string>> = {
   NON_STRING_KEY: 'must be text as a key',
 };
 
-/** Explanations of a missing character by a word in the parser's message. */
+/** Explanations of a missing character, by a word in the parser's message. */
 const MISSING: readonly (readonly [word: string, message: string])[] = [
   ['quote', 'must end with the same quote that it starts with'],
   ['Sequence item', `${COLUMN}; a list item starts with "- "`],

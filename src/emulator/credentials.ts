@@ -8,7 +8,7 @@ export class EmulatedCredentials {
   readonly login: { readonly username: string; readonly password: string };
   token: string;
   readOnlyToken: string;
-  /** Password in the response to a reset, not the one in `login`. */
+  /** Password in the response to a reset. Differs from the password in `login`. */
   password = secret();
   resets = 0;
   keyRotations = 0;
@@ -29,7 +29,7 @@ export class EmulatedCredentials {
     return authorization === `Bearer ${this.readOnlyToken}` ? 'read' : undefined;
   }
 
-  /** Replaces tokens and password. The old ones become invalid immediately. */
+  /** Replaces tokens and password. The old tokens become invalid immediately. */
   reset(): void {
     Object.assign(this, { token: secret(), readOnlyToken: secret(), password: secret() });
     this.resets++;

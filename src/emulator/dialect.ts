@@ -9,7 +9,7 @@ export interface Dialect {
   /** Fields of a flow-control key that are 0 or false. */
   flowControlZeros: 'present' | 'omitted';
   idleKey: 'found' | 'missing';
-  /** Event log paths that exist; the other returns 404. */
+  /** Existing paths of the event log. A missing path returns 404. */
   eventPaths: 'both' | 'events' | 'logs';
   eventState: 'lower' | 'upper';
   lastCursor: 'absent' | 'empty';
@@ -20,15 +20,15 @@ export interface Dialect {
   /** Field with the state of an entry's failure callback. */
   callbackState: 'failureCallbackInfo' | 'failureFunctionState' | 'both' | 'absent';
   /**
-   * Status of a cancelled failure callback. `Location` is another dead letter, the request itself or a dead letter on another
+   * Response to a cancel. Suffixes: `Location` names another dead letter, the request itself, or a dead letter on another
    * host. 400 cancels nothing.
    */
   cancelAnswer: '302' | '302-location' | '302-self' | '302-foreign' | '200' | '202' | '204' | '400';
-  /** Requests per second of an account; more get 429. */
+  /** Maximum requests per second of an account. Further requests get 429. */
   requestsPerSecond: number;
   burstReset: 'seconds' | 'milliseconds';
   readOnlyWrite: '403' | '401';
-  /** Share of events with an additional delay, listed between events that were already listed. */
+  /** Share of events that are listed with an additional delay, between events that were already listed. */
   logLateShare: number;
   /** Maximum additional delay, in emulated milliseconds. */
   logLateMs: number;
@@ -36,7 +36,7 @@ export interface Dialect {
   logDuplicates: number;
   /** Whether each further page of events starts after the last row of the previous page or repeats it. */
   cursorSeam: 'exact' | 'repeats';
-  /** Rows per page of events: default and maximum. */
+  /** Default and maximum number of events per page. */
   eventsMost: number;
   /** Filters of the DLQ and event lists that are not exact, by parameter. Date filters are exact or ignored. */
   filters: Readonly<Record<string, FilterMode>>;

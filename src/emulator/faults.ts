@@ -8,7 +8,7 @@ export interface FaultSeed {
   readonly share?: number;
   /** Number of requests that fail; default: no limit. */
   readonly times?: number;
-  /** Delay before anything else. */
+  /** Delay before the request is handled or the fault of `kind` takes effect. */
   readonly latencyMs?: number;
   /**
    * `status`: error status; `hang`: no response; `reset`: connection reset; `truncate`: half a body; `drip`: body byte by byte;

@@ -30,7 +30,7 @@ const newKey = (fields: Limited, now: number): Key => ({
   ...{ nextStart: 0, usedAt: now, periodStart: now },
 });
 
-/** Starts deliveries within the parallelism and rate of their key. Others wait in order. */
+/** Starts deliveries within the parallelism and rate of their key. Other deliveries wait in order. */
 export function createFlowLimits(
   agenda: Agenda,
   changeOf: (name: string) => PlannedLimits | undefined = () => undefined,
@@ -43,7 +43,7 @@ export function createFlowLimits(
     ...changeOf(fields.flowControlKey ?? ''),
   });
 
-  /** Returns the key with this name. Adds an unknown key, without messages. */
+  /** Returns the key with this name. If it is unknown, adds it without messages. */
   function open(name: string, fields: Limited): Key {
     const key = keys.get(name) ?? newKey(fields, agenda.now);
     keys.set(name, key);

@@ -47,7 +47,7 @@ const HEALTHY: Pick<Scenario, 'doomed' | 'takesMs' | 'isTidy'> = {
   isTidy: true,
 };
 
-/** Returns the behaviour of the schedule `scd_7minutely`. It changes `minutes` after the start, with the default history. */
+/** Returns the behaviour of the schedule `scd_7minutely`, which changes `minutes` after the end of the default history. */
 const minutelyAfter =
   <F extends 'paused' | 'deleted' | 'twice'>(minutes: number, fate: F) =>
   (scheduleId: string, elapsedMs: number): F | undefined =>

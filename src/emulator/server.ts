@@ -241,7 +241,7 @@ const CLOSING_MS = 1000;
 /** Idle timeout of a connection (ms). Node's default of 5 s is too short for a busy emulator. */
 const KEEP_ALIVE = 60_000;
 
-/** Maximum number of events of all accounts, and the minimum per account. */
+/** Number of events that all accounts share, and the minimum share of an account. */
 const MAX_EVENTS = 1_000_000;
 const MIN_SHARE = 5000;
 

@@ -221,7 +221,7 @@ export class EmulatorState {
     return this.#world.runs(this.current().now);
   }
 
-  /** Returns the number of requests on the UTC day. Each message of the workload counts as one request. */
+  /** Returns the number of requests on the current UTC day. Each message of the workload counts as one request. */
   requestsToday(): number {
     this.current();
     const { workload, usedByOthers } = this.#world;

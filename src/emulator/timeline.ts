@@ -71,7 +71,7 @@ export class RowTimeline<T extends object> {
     return true;
   }
 
-  /** Drops rows before `time`, and the earliest others until `limit` rows remain. */
+  /** Drops rows before `time`, then the earliest of the others until at most `limit` rows remain. */
   dropEarliest(time: number, limit: number): void {
     for (let row = this.#rows[this.#head]; row; row = this.#rows[this.#head]) {
       if (row.time >= time && this.#live <= limit) break;

@@ -89,7 +89,7 @@ function createSchedulePlan(agenda: Agenda, fateOf: (scheduleId: string) => Sche
       const states = open.get(fields.scheduleId ?? '')?.states;
       if (states?.has(messageId)) states.set(messageId, state === 'delivered' ? 'SUCCESS' : 'FAIL');
     },
-    /** Pauses, resumes or removes a schedule. Returns false for an unknown one. */
+    /** Pauses, resumes or removes a schedule. Returns false for an unknown schedule. */
     change(scheduleId: string, change: 'pause' | 'resume' | 'remove'): boolean {
       const schedule = open.get(scheduleId);
       if (!schedule || isRemoved(scheduleId)) return false;
@@ -142,7 +142,7 @@ export function createWorkload(parts: WorkloadParts) {
   const { start, seed, scenario, dlq, expire, isIdle, destinations = usual } = parts;
   const random = createRandom(seed);
   const agenda = new Agenda(start);
-  /** Destinations of republished messages. They belong to no schedule, because they would be starts at wrong times. */
+  /** Destinations of republished messages, without schedules: a republished message is not a start of its schedule. */
   const republished = new Map(destinations.map(each => [each, unscheduled(each)]));
   const destinationOf = new Map<Fields, Destination>([...republished].flat().map(each => [each.fields, each]));
   const flow = createFlowLimits(agenda, key => scenario.limits?.(key, agenda.now - start));
@@ -271,7 +271,7 @@ function createDelivery(
   function attempt(message: EmulatedMessage, destination: Destination, doomed: boolean, retried: number): void {
     const enter = () => {
       record(message, 'active');
-      // Do not draw in other scenarios, which would change them.
+      // Do not draw in other scenarios: a draw would change all later draws.
       const isLost = redelivered > 0 && random.chance(redelivered);
       const fails = doomed || random.chance(destination.flaky);
       agenda.at(agenda.now + random.exponential(takesMs(destination.takesMs)), () => {

@@ -72,7 +72,7 @@ const TIDY_AFTER_MS = 2 * 3_600_000;
 interface Course {
   readonly random: Random;
   readonly workflow: Workflow;
-  /** Attempt that gets stuck, from 0; earlier ones fail. Undefined if none gets stuck. */
+  /** Number of the attempt that gets stuck, counted from 0. Earlier attempts fail. Undefined if no attempt gets stuck. */
   readonly stuckAt: number | undefined;
 }
 
@@ -133,7 +133,7 @@ class Workflows {
     const { seed, stuck, attended } = this.#parts;
     const now = this.#agenda.now;
     const number = this.#failed++;
-    // Separate draws: changes to this run do not affect later ones.
+    // Separate draws: changes to this run do not affect later runs.
     const random = createRandom(seed + 1_000_003 * (number + 1));
     const workflow = random.pick(workflows);
     const { fields, callback: sends } = workflow;

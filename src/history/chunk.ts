@@ -60,8 +60,8 @@ export const pickSeries = ({ times, series }: Chunk, isKept: (name: string) => b
 });
 
 /**
- * Returns the values of a series from `from` until `to`, oldest first, preceded by the last value before `from`, unless it is older
- * than `MAX_GAP` or followed by a gap. `chunks`: in ascending order of time.
+ * Returns the values of a series from `from` until `to`, oldest first. If no value is at `from`, the last value before it comes
+ * first, unless that is more than `MAX_GAP` earlier or followed by a gap. `chunks`: in ascending order of time.
  */
 export function pointsOf(chunks: readonly Chunk[], name: string, from: number, to: number): readonly Point[] {
   const points: Point[] = [];

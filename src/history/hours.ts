@@ -9,7 +9,7 @@ export interface HourlyValues {
   readonly gauges: ReadonlyMap<string, number>;
 }
 
-/** Number of values per series: three days, an hour because windows start with a complete hour, and an hour of tolerance. */
+/** Maximum number of values per series: 72 for three days, one for the hour in which a window starts, and one as tolerance. */
 export const MAX_HOURS = 74;
 /** Maximum time by which a window may start early, if the values at its start are unknown (ms). */
 const EARLY = 2 * HOUR;
@@ -76,7 +76,7 @@ export class Hours {
   }
 
   /**
-   * Returns the values since `from`. The first one is at `from` or up to `EARLY` earlier, unless its value is unknown. Values
+   * Returns the values since `from`. The first one is at `from` or up to `EARLY` earlier, if such a value is known. Values
    * before `after` are omitted.
    */
   points(series: string, from: number, after: number): readonly Point[] {

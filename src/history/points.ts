@@ -21,7 +21,7 @@ export const between = (points: readonly Point[], from: number, to: number): rea
 export const first = ([point]: readonly Point[], from: number): number | undefined =>
   point && point.at <= from ? point.value : undefined;
 
-/** Maximum share of a counter’s value that remains after a reset. A smaller decrease is due to a restored backup. */
+/** Share of the previous value below which a counter counts as reset. A smaller decrease is due to a restored backup. */
 const RESET = 0.5;
 
 /**

@@ -34,8 +34,8 @@ export function createRecentChanges({ recent }: Pick<AccountHistory, 'recent'>, 
     /** Returns the increase of a counter, which may have been reset; null if a value is unknown. */
     rise: (series: string, now: number | undefined, over: number) => since(series, now, over, riseOf),
     /**
-     * Returns the increase of a counter of this process, which started at 0; zero before there are values. What earlier processes
-     * counted is not included, because their last counts are unknown.
+     * Returns the increase of a counter that starts at 0 with each process; 0 if nothing is recorded yet. Excludes increases in
+     * earlier processes, because their last counts are unknown.
      */
     riseInProcess(series: string, now: number, over: number) {
       const points = upTo(recent(series, over), { at, value: now });

@@ -90,13 +90,13 @@ export interface RecorderDeps extends RowsDeps {
 type IsWanted = (series: string) => boolean;
 
 export const SAMPLE_EVERY = 60_000;
-/** Windows shorter than this need more than a sample a minute (ms). */
+/** Length below which a window needs more than one sample a minute (ms). */
 export const SHORT = 120_000;
-/** Minimum time that is in memory for all series (ms). */
+/** Minimum period for which the samples of all series are in memory (ms). */
 const SPAN = ALWAYS + MAX_GAP;
 /** Number of samples recorded in an hour before each clean-up, so that a briefly wrong clock does not delete history. */
 const TIDY_EVERY = 10;
-/** Share of the limit to which rows are shrunk, because the current hour still grows. */
+/** Share of the size limit that rows may fill after a clean-up, because the current hour still grows. */
 const FILLED = 0.9;
 /** Minimum change of wall time relative to monotonic time that counts as a step (ms). */
 const STEP = 5000;
@@ -107,11 +107,11 @@ const CLOCK_STEPPED = '!stepped';
 const minuteOf = (at: number) => Math.floor(at / SAMPLE_EVERY);
 const hourOf = (at: number) => Math.floor(at / HOUR);
 
-/** What a sample adds, except values. */
+/** Details of a sample in addition to its values. */
 interface SampleOptions {
   /** Series that are only in memory. */
   readonly unstored?: ReadonlySet<string>;
-  /** Returns the values for windows of hours and days; called once an hour, and again while it returns none. */
+  /** Returns the values for windows of hours and days. Called once an hour, or with each sample while it returns no values. */
   hourly?(): HourlyValues;
 }
 
@@ -130,7 +130,7 @@ export class Recorder implements AccountHistory {
   /** Length of the longest window (ms), and the series that windows need. */
   #watched: { readonly over: number; readonly isWatched: IsWanted } = { over: 0, isWatched: () => false };
   #hours = new Hours();
-  /** The current hour and the first one with all series at the last call of `#trim`. */
+  /** The current hour and the first hour with all series, as of the last call of `#trim`. */
   #trimmed = '';
   /** Difference between wall time and monotonic time when the clock was last read. */
   #offset: number | undefined;
@@ -186,7 +186,7 @@ export class Recorder implements AccountHistory {
     this.#latest.add(at, values);
   }
 
-  /** Keeps watched series in memory for windows of up to `over` milliseconds, and loads them. Rejects with StoreError. */
+  /** Loads watched series for windows of up to `over` milliseconds, and keeps them in memory. Rejects with StoreError. */
   async watch(over: number, isWatched: IsWanted): Promise<void> {
     const now = this.#deps.clock.now();
     this.#watched = { over, isWatched: series => series === CLOCK_STEPPED || isWatched(series) };
@@ -269,7 +269,7 @@ export class Recorder implements AccountHistory {
     return this.#open?.hour === hour ? this.#open.samples.chunk() : this.#past.get(hour);
   }
 
-  /** Returns the hours in memory from that of `from` on. */
+  /** Returns the hours in memory, starting with the hour of `from`. */
   #since(from: number): readonly Chunk[] {
     const hours = new Set([...this.#past.keys(), ...(this.#open ? [this.#open.hour] : [])]);
     const wanted = [...hours].filter(hour => hour >= hourOf(from)).sort((a, b) => a - b);
@@ -317,7 +317,7 @@ export class Recorder implements AccountHistory {
       return last.samples;
     }
     const known = last?.hour === hour ? this.#get(hour) : ((await this.#rows.load(hour)) ?? this.#get(hour));
-    // The samples of a newly opened hour were recorded before the change of the clock. Drop those with later times.
+    // The samples of a newly opened hour were recorded before the last change of the clock. Drop samples whose time is after it.
     const end = last && last.hour !== hour ? Math.min(at, this.#steppedAt) : at;
     const finished = last?.samples.chunk();
     if (last && finished && last.hour < hour) this.#past.set(last.hour, finished);
@@ -341,7 +341,7 @@ export class Recorder implements AccountHistory {
   }
 }
 
-/** Deletes rows that are too old, and the oldest ones above the size limit, in the next commit. Rejects with StoreError. */
+/** Deletes rows that are too old and, above the size limit, the oldest rows, in the next commit. Rejects with StoreError. */
 async function tidy(rows: HistoryRows, { keep, maxBytes }: HistoryLimits, now: number): Promise<void> {
   const sizes = await rows.sizes();
   let bytes = sizes.values().reduce((sum, size) => sum + size, 0);

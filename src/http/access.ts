@@ -13,7 +13,7 @@ const NOTHING: WebConfig = { tls: undefined, users: new Map(), stamps: new Map()
 
 const CHECK_EVERY = 1000;
 
-/** Returns the change that requires a restart, if any. Applied at once, a truncated file could disable authentication. */
+/** Returns a change that requires a restart, if any: if it applied at once, a truncated file could disable authentication. */
 function forbiddenChange(before: WebConfig, after: WebConfig): string | undefined {
   if (!before.tls !== !after.tls) return `tls_server_config was ${after.tls ? 'added' : 'removed'}`;
   if (before.tls?.clientAuth !== after.tls?.clientAuth) return 'client_auth_type has changed';

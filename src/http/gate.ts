@@ -136,7 +136,7 @@ export function createGate(
       return;
     }
     const isKnown = signIfPeer(request, response, peerKey);
-    // Otherwise, an agent without passwords would answer a command that read this address from another agent's store.
+    // Even without passwords, refuse a command that read this address from another agent's store.
     if (!isKnown && isPeerRequest(request)) refuse(response, { status: 401, text: FOREIGN_KEY });
     else if (!isKnown && !isAllowed(request)) refuse(response, { status: 421, text: 'not a host of this server' });
     else if (!config) refuse(response, { status: 503, text: 'the web configuration cannot be used: see the log' });

@@ -90,7 +90,7 @@ function cutReading(socket: Socket & { parser?: { onIncoming?: unknown } | null 
   socket.destroy();
 }
 
-/** Identifies a connection. With TLS, a request has another socket object than its connection. */
+/** Identifies a connection. With TLS, a request and its connection have different socket objects. */
 const clientOf = ({ remoteAddress, remotePort, localAddress }: Socket) =>
   `${remoteAddress} ${remotePort} ${localAddress}`;
 

@@ -19,7 +19,7 @@ const ListenAddress = z
  * is invalid.
  */
 export function hostOf(header: string | undefined): string | undefined {
-  // Other characters would become part of a URL.
+  // The host becomes part of a URL: reject other characters.
   if (!/^[\w.:[\]-]+$/.test(header ?? '')) return undefined;
   return URL.parse(`http://${header}`)?.hostname.replace(/\.$/, '') || undefined;
 }

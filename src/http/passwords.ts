@@ -87,7 +87,7 @@ class Comparer {
       idleTimeout: IDLE,
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
     });
-    // A thread that fails to start only emits this event, and its check would wait for the deadline.
+    // A thread that fails to start only emits this event. Without this handler, its check would wait for the deadline.
     pool.on('error', error => this.#failure.abort(error));
     return pool;
   }
@@ -126,7 +126,7 @@ function createFairQueue() {
   };
 }
 
-/** Checks passwords against bcrypt hashes. Caches correct passwords, so that clients that use them never wait for others. */
+/** Checks passwords against bcrypt hashes. Caches correct passwords, so that their next checks never wait. */
 export function createPasswords(clock: Clock, log: Log, worker = WORKER, compareWithin = COMPARE_WITHIN) {
   const comparer = new Comparer(log, worker, compareWithin);
   const queue = createFairQueue();
@@ -135,7 +135,7 @@ export function createPasswords(clock: Clock, log: Log, worker = WORKER, compare
   const pending = new Map<string, Promise<PasswordResult>>();
   const digest = (...parts: string[]) => createHmac('sha256', secret).update(JSON.stringify(parts)).digest('base64');
 
-  /** Returns a hash for an unknown user, so that the check takes as long as for a known one. */
+  /** Returns a hash for an unknown user, so that the check takes as long as for a known user. */
   function decoyHash(users: ReadonlyMap<string, Secret>, user: string): Secret | undefined {
     const hashes = [...users.values()];
     return hashes[createHmac('sha256', secret).update(user).digest().readUInt32LE() % hashes.length];

@@ -47,7 +47,7 @@ export function createPeerKey(secret: string, now: () => number = systemClock.no
       const isServed = !url.startsWith(HEALTH_PATH) || [HEALTH_PATH, ownHealth].includes(url);
       return method === 'GET' && isServed && Math.abs(now() - Number(at)) <= SKEW && isSame(mac, macOf(at, url));
     },
-    /** Signs a response and the header of its request, so that it is not accepted as the response to a later request. */
+    /** Signs a response together with the header of its request, so that the signature is invalid for any later request. */
     signResponse: (authorization: string, status: number, body: string | Buffer): string =>
       macOf(`${authorization}\n${status}`, body),
     isSame,
@@ -136,11 +136,11 @@ export async function forwardToPeer(
   return { status, body, headers: { ...Object.fromEntries(returned), 'content-length': body.length } };
 }
 
-/** Returns the path for the health of one of several agents with the same key. `file`: its configuration file. */
+/** Returns the path of the health check of one of several agents with the same key. `file`: its configuration file. */
 export const healthPathOf = (file: string): string =>
   `${HEALTH_PATH}?agent=${encodeURIComponent(`${hostname()}:${resolve(file)}`)}`;
 
-/** Requests the health of an agent. Rejects unless an agent with this key responds or, if `hasKey` is false, any agent. */
+/** Requests the health of an agent. Rejects if no agent responds or, with `hasKey`, if the agent has another key. */
 export async function healthOfPeer(peer: Peer, hasKey: boolean, path: string, signal: AbortSignal): Promise<void> {
   const { isSigned, body } = await send(peer, path, signal);
   // The port for probes ignores a signature with another key.

@@ -70,7 +70,7 @@ export interface Occurrence {
   readonly again: number;
 }
 
-/** Clocks are set back by at most three hours, usually one (ms). */
+/** Maximum time by which clocks are set back (ms). One hour is usual. */
 const MAX_SET_BACK = 3 * 3_600_000;
 
 /** Returns a function that finds the offset of a time zone from UTC at a time (ms). */

@@ -201,7 +201,7 @@ export const runList = (query: RunQuery): List<WorkflowRun> => ({
   }),
 });
 
-/** Creates a list without pages and filters, which is read as one page. */
+/** Creates a list that the service neither filters nor splits into pages. */
 const unpagedList = <Row extends ListedRow>(
   read: (reader: Reader, signal: AbortSignal, take: (row: Row) => void) => Promise<number>,
   own: Pick<List<Row>, 'rank' | 'id' | 'json'>,
@@ -235,7 +235,7 @@ export const QUEUE_LIST = unpagedList<ServiceQueue>((reader, ...of) => reader.qu
   }),
 });
 
-/** Schedules, the one that started last first. */
+/** Schedules in descending order of their last start. */
 export const SCHEDULE_LIST = unpagedList<ServiceSchedule>((reader, ...of) => reader.schedules(...of), {
   rank: ({ lastRunAt = 0 }) => lastRunAt,
   id: ({ scheduleId }) => scheduleId,

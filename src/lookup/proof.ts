@@ -50,7 +50,7 @@ const asEntry = ({ messageId, url, topic, schedule, queue, time }: DeliveryEvent
   enteredAt: time,
 });
 
-/** Compares states, and passes the other fields of the rows to `proof`. */
+/** Creates a proof that compares states itself, and passes the other fields of the rows to `proof`. */
 function proveStates<Row extends { readonly state: string }>(
   proof: Proof<Filterable>,
   toEntry: (row: Row) => Filterable,
@@ -82,7 +82,7 @@ export const proveEvents = ({ state: wanted, ...match }: EventQuery): Proof<Deli
     wanted === undefined ? undefined : state => isInState(state, wanted),
   );
 
-/** The API does not document which time of a run the dates filter, so its creation or its end may match. */
+/** The API does not document whether `fromDate` and `toDate` refer to a run's creation or end: either time may match. */
 export const proveRuns = ({ state: wanted, runs: _, ...match }: RunQuery): Proof<WorkflowRun> =>
   proveStates(
     proveEntries(match),

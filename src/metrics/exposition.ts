@@ -66,7 +66,7 @@ export const CONTENT_TYPES: Readonly<Record<Format, string>> = {
 /** Maximum duration of a slice of rendering (ms). */
 const MAX_SLICE = 20;
 
-/** Samples rendered between two checks of the slice's duration. They take about half a millisecond. */
+/** Number of samples rendered between two checks of the slice's duration, in about half a millisecond. */
 const PIECE = 500;
 
 const gzipInThreadPool = promisify(gzip);
@@ -208,7 +208,7 @@ export function createExposition(
       const listed = families;
       const chosen = inScope(scope).filter(({ source: { account } }) => account === undefined || isShown(account));
       for (const source of chosen) await source.update();
-      // All at once: otherwise, a header could lack its samples.
+      // Join without yielding: otherwise, a header could lack its samples.
       const body = join(listed, chosen, format);
       return isGzip ? gzipInThreadPool(body, GZIP_OPTIONS) : body;
     },

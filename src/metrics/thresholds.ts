@@ -37,7 +37,7 @@ export const BURN_WINDOWS = {
 /** Share of bad messages at which an objective counts as missed, however lax the objective is. */
 export const MAX_BAD_RATIO = 0.9;
 
-/** Time in which no message ends although at least `MIN_BAD` become overdue. */
+/** Window in which at least `MIN_BAD` messages become overdue, but no message ends. */
 export const NOTHING_ENDED = 30 * MINUTE;
 
 /** Limits for a destination. `attempts`: failed attempts, if fewer succeed. `messages`: failed messages, if none is delivered. */
@@ -56,7 +56,7 @@ export interface Growth {
   readonly many: number;
 }
 
-/** Limits for DLQ growth at once, within an hour and within six hours. A queue of a few dozen normally doubles within a day and shrinks again. */
+/** Limits for sudden DLQ growth, and for growth within one and six hours. A queue of a few dozen may double within a day. */
 export const DLQ_AT_ONCE: Growth = { share: 0.2, fewest: 20, many: 50 };
 export const DLQ_BY_THE_HOUR: readonly Growth[] = [
   { share: 1, fewest: 4, many: 100 },
@@ -82,7 +82,7 @@ export const WAITLIST_UNCHANGED = 30 * MINUTE;
 export const RECENT_REQUESTS = 15 * MINUTE;
 /** Limits for requests that got 429: more than `share` of all requests, and at least `fewest`. */
 export const RATE_LIMITED = { share: 0.1, fewest: 5 } as const;
-/** Minimum share of the pro-rata budget (for the rest of the day) that must remain. */
+/** Share of the pro-rata budget (for the rest of the day) that must remain. */
 export const REQUESTS_LAST = 0.25;
 /** Time for which a temporary error of a filter is not reported (multiple of the interval of walks). */
 export const FILTER_WALKS = 1.5;
@@ -104,7 +104,7 @@ export const UNRESOLVED = 30 * MINUTE;
 
 /** Time without a delivery after which a queue with waiting messages counts as blocked. */
 export const QUEUE_BLOCKED = 30 * MINUTE;
-/** Used share of the plan's daily quota from which the agent forecasts when the quota ends. */
+/** Used share of the plan's daily quota at which the agent begins to forecast when the quota ends. */
 export const QUOTA_USED = 0.5;
-/** Difference between two counts of the dead-letter queue that must be exceeded, both as a share and as a number. */
+/** Limits for the difference between two counts of the dead-letter queue. A reported difference exceeds both. */
 export const DLQ_DIFFERENCE = { share: 0.1, fewest: 10 } as const;

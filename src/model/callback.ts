@@ -65,7 +65,7 @@ export const STUCK_DEFAULTS = {
   assumeTimeout: 900_000,
 };
 
-/** Returns the time after which a callback is past its retries (ms), from the reported or, if larger, the assumed number. */
+/** Returns the time after which a callback is past its retries (ms). Assumes at least `assumeMaxRetries` retries. */
 export function retriesEndAfter(
   { maxRetries }: Pick<DlqEntry, 'maxRetries'>,
   { pastRetryWindow, assumeMaxRetries, assumeTimeout }: Omit<typeof STUCK_DEFAULTS, 'inProgressFor'>,

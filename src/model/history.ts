@@ -23,9 +23,9 @@ export interface AccountHistory {
     readonly families: readonly string[];
   }): Promise<RecordedSeries>;
   /**
-   * Returns the values of one series in the last `over` milliseconds, oldest first, preceded by the previous value unless a gap
-   * follows it. Values before a change of the wall clock are omitted. Reads from memory, which contains at least the last 90 minutes.
-   * For longer windows, the first values may be hourly. The first hourly value may precede the window by up to two hours.
+   * Returns the values of one series in the last `over` milliseconds and, unless a gap follows it, the last earlier value. The
+   * oldest is first. Omits values before a change of the wall clock. Reads from memory, which contains at least the last 90
+   * minutes. For longer windows, the first values may be hourly. The first hourly value may precede the window by up to two hours.
    */
   recent(series: string, over: number): readonly Point[];
 }

@@ -18,7 +18,7 @@ export const FINAL_OUTCOMES = [
   'expired',
   /** Blind cancel: the service reports that no callback was in progress. */
   'not_in_progress',
-  /** Blind cancel: accepted, but the result cannot be read back. */
+  /** Blind cancel: accepted, but the agent cannot read the result. */
   'accepted_unverified',
   /** Blind cancel: it is unknown whether it took effect. */
   'unknown_final',
@@ -26,7 +26,7 @@ export const FINAL_OUTCOMES = [
 
 export type FinalOutcome = (typeof FINAL_OUTCOMES)[number];
 
-/** What became of a planned callback. `in_progress`: not ended when observation ended. `unknown`: its own end was not seen. */
+/** Results of planned callbacks. `in_progress`: still so when observation ended. `unknown`: not known to have ended by itself. */
 export const PLAN_OUTCOMES = ['success', 'failed', 'in_progress', 'unknown'] as const;
 export type PlanOutcome = (typeof PLAN_OUTCOMES)[number];
 /** Number of plans, and of plans by outcome. */

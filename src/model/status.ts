@@ -15,7 +15,7 @@ export interface RoundStatus {
   readonly consecutiveFailures: number;
   /** Why the last run read nothing; undefined if it read something or failed. */
   readonly idle?: Idle | undefined;
-  /** Whether no round was complete for more than `staleness.markAfter` intervals, and an attempt has failed or is slow. */
+  /** Whether there was no complete round for more than `staleness.markAfter` intervals, and an attempt has failed or is slow. */
   readonly stale: boolean;
   /** Failure of the last attempt: one of a fixed set of reasons, and a sentence without secrets. */
   readonly failure?: { readonly reason: string; readonly message: string } | undefined;
@@ -54,8 +54,8 @@ export interface CollectorStatus {
 export interface AccountStatus {
   readonly account: string;
   /**
-   * Whether no data is stale and the last run of every round succeeded, except optional ones. A round that was only idle so far
-   * counts as successful.
+   * Whether no data is stale and the last run of every round succeeded. Optional collectors do not count. A round that was only
+   * idle so far counts as successful.
    */
   readonly up: boolean;
   readonly collectors: readonly CollectorStatus[];

@@ -17,7 +17,7 @@ import { fingerprintOf, groupIds, type Labels, type Notice } from './notice.ts';
 import type { Receiver, SendResult } from './notifiers/receiver.ts';
 import { JournalCursors, type NoticeSource, SENT, type SentAlert, SentLog } from './sent-log.ts';
 
-/** Whether this process may send. Checked before each request; waits only if another process may lead. */
+/** Returns whether this process may send. Called before each request. Returns a promise only if another process may lead. */
 export type MayNotify = () => true | Promise<boolean>;
 
 export interface DeliveryDeps extends Pick<Runtime, 'clock' | 'random' | 'log'> {
@@ -51,7 +51,7 @@ const stateOf = ({ status, startsAt }: Notice) => `${status} ${startsAt}`;
  *
  * | an alert is | when | next |
  * | --- | --- | --- |
- * | changed | its state differs from the log | sent after the group's wait; an episode that ends before is counted as dropped |
+ * | changed | its state differs from the log | sent after the group's wait; an episode that ends earlier is counted as dropped |
  * | logged | a request with it was accepted | repeated until it is resolved or gone, then changed |
  * | refused | the receiver rejected it alone | changed again after `repeatEvery`, or when address or secret change |
  */
@@ -216,7 +216,7 @@ export class Delivery {
     return [...requests, ...split({}, merged, maxAlerts, merged.length)];
   }
 
-  /** Returns a group's alerts to send now. `changed`: empty during the group's wait. `others`: empty unless all are sent. */
+  /** Returns a group's alerts to send now. `changed`: empty during the group's wait. `others`: empty for a partial group. */
   #dueIn(id: string, { changed, unchanged }: ComparedGroup) {
     const { clock } = this.#deps;
     const { isMerging, repeats, grouping } = this.#receiver;

@@ -82,7 +82,7 @@ export class Sending implements JournalWatcher {
     await this.#deleteUnused(account);
   }
 
-  /** Sends the notices of a journal. A receiver's cursor starts at the end of the journal. Rejects with StoreError. */
+  /** Sends the notices of a journal. A new receiver's cursor starts at the end of the journal. Rejects with StoreError. */
   async watch(source: NoticeSource): Promise<void> {
     for (const delivery of this.#deliveries) await delivery.watch(source);
     this.#sources.add(source);
@@ -148,7 +148,7 @@ export class Sending implements JournalWatcher {
     return new Delivery(receiver, { ...this.#deps, mayNotify: this.mayNotify, notifications: this.#counter });
   }
 
-  /** Replaces the receivers, once their loops have ended. A receiver inherits the log of its notifier and member. */
+  /** Replaces the receivers, once their loops have ended. A receiver keeps the log of its notifier and member. */
   async #switchTo(receivers: Receivers): Promise<void> {
     const before = this.#deliveries;
     this.#receivers = receivers;

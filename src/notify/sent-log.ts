@@ -76,7 +76,7 @@ export class SentLog {
     }
   }
 
-  /** Records an accepted alert; undefined if it was resolved. */
+  /** Records a firing alert as sent. Without `alert`, removes it from the log. */
   record(id: string, fingerprint: string, alert: SentAlert | undefined): void {
     const { alerts } = this.#group(id);
     const before = alerts.get(fingerprint);
@@ -174,7 +174,7 @@ export class JournalCursors {
 
   async watch(source: NoticeSource): Promise<void> {
     const { account } = source;
-    // If the store fails, the receiver gets the lines from now on.
+    // If the store fails, the receiver gets only lines added from now on.
     this.#cursors.set(source, source.last());
     const stored = (await this.#deps.store.scan(account, this.#key)).get(this.#key);
     const cursor = /^\d+$/.test(stored ?? '') ? Math.min(Number(stored), source.last()) : source.last();

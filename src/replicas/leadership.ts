@@ -55,7 +55,7 @@ export class Leadership {
 
   isLeading = (): boolean => this.#phase === 'leader';
 
-  /** Returns the leader at the last renewal, with the time since its own renewal (ms). */
+  /** Returns the leader that this process last read, with the time since that leader renewed its lease (ms). */
   leader = (): ReturnType<LeaderLease['leader']> => this.#deps.lease.leader();
 
   /** Returns the remaining lease time by the monotonic clock (ms); 0 if the lease may have expired. */

@@ -31,11 +31,11 @@ export interface ScheduleHistory {
   /** The first announced start that no read has evaluated. The service announces the next one even if this one is missed. */
   readonly dueAt?: number | undefined;
   readonly seenAt: number;
-  /** First of the consecutive reads that reported a pause. */
+  /** Time of the first of the consecutive reads that reported a pause. */
   readonly pausedSince?: number | undefined;
   /** Whether the read before `pausedSince` reported an active schedule. */
   readonly sawPause?: boolean;
-  /** Starts expected up to this time have been evaluated, or are not evaluated. */
+  /** Expected starts up to this time need no further evaluation. */
   readonly expectedTo: number;
   readonly missed: number;
   /** The last expected start that was missed. */
@@ -44,7 +44,7 @@ export interface ScheduleHistory {
   readonly unexpectedAt?: number | undefined;
   /** Number of repeated starts in the event log that have been added to `unexpected`. */
   readonly doubles?: number | undefined;
-  /** First complete list without the schedule. */
+  /** Time of the first complete list without the schedule. */
   readonly goneSince?: number | undefined;
 }
 
@@ -54,14 +54,14 @@ const GRACE = 2 * MINUTE;
 const LOADING = MINUTE;
 /** Maximum time by which a start precedes its expected time (ms). */
 const EARLY = 2000;
-/** Maximum number of expected starts evaluated in one read. The next one evaluates the rest. */
+/** Maximum number of expected starts evaluated in one read. The next read evaluates the rest. */
 const MAX_AT_ONCE = 100;
 /** Time after a missed start in which further starts may make up for it (ms). */
 const MAKE_UP = 60 * MINUTE;
 
 type OccurrenceAfter = ((time: number) => Occurrence | undefined) | undefined;
 
-/** Evaluates the starts expected up to `at`: the announced one, then those of the expression. */
+/** Evaluates the starts expected up to `at`: first the announced start, then those of the cron expression. */
 function addMissed(history: ScheduleHistory, announced: number | undefined, at: number, after: OccurrenceAfter) {
   let { expectedTo, missed, missedAt } = history;
   const from = firstExpected(history);
@@ -76,20 +76,20 @@ function addMissed(history: ScheduleHistory, announced: number | undefined, at: 
 
 const firstExpected = ({ expectedTo, lastRunAt = 0 }: ScheduleHistory) => Math.max(expectedTo, lastRunAt + EARLY);
 
-/** Whether the last start is none of those that the earlier read expected. */
+/** Whether the schedule has started too early, or during a pause, since the earlier read. */
 function isUnexpected(before: ScheduleHistory, row: ServiceSchedule, after: OccurrenceAfter): boolean {
   const { lastRunAt = 0 } = row;
   if (before.lastRunAt === undefined || lastRunAt <= before.lastRunAt) return false;
   if (row.paused && before.pausedSince !== undefined) return lastRunAt > before.pausedSince + LOADING;
   const isMakingUp = before.missedAt !== undefined && lastRunAt < before.missedAt + MAKE_UP;
-  // A second start within `NEXT_START` is found in the event log.
+  // `withDoubles` counts a second start within `NEXT_START`.
   const isInLog = lastRunAt < before.lastRunAt + NEXT_START;
   if (row.paused !== false || before.paused !== false || isMakingUp || isInLog) return false;
   const expected = [before.dueAt, after?.(before.lastRunAt + EARLY)?.at].filter(time => time !== undefined);
   return expected.length > 0 && expected.every(time => lastRunAt < time - EARLY);
 }
 
-/** Adds a row that was read at `at` by the service's clock. `after`: finds occurrences; undefined if the expression is unreadable. */
+/** Adds a row. `at`: time of the read by the service's clock. `after`: undefined if the expression is missing or unreadable. */
 function followRow(
   before: ScheduleHistory | undefined,
   row: ServiceSchedule,
@@ -118,12 +118,12 @@ function followRow(
   const evaluated = isReported ? addMissed(history, before.dueAt, at, after) : history;
   const from = firstExpected(evaluated);
   const isDue = (time: number | undefined) => time !== undefined && time > from && time <= at;
-  // The service announces no past starts, even if they are still within grace.
+  // Keep a past start within `GRACE` as due: the service announces only future starts.
   const pending = [before.dueAt, after?.(from)?.at].find(isDue);
   return pending === undefined ? evaluated : { ...evaluated, dueAt: pending };
 }
 
-/** Adds the repeated starts that the event log shows since the last read, or since this process started. */
+/** Adds the repeated starts that the event log has shown since the last read. `count`: all since this process started. */
 export function withDoubles(history: ScheduleHistory, { count, at }: DoubleStart): ScheduleHistory {
   const { doubles = 0, unexpected, unexpectedAt = 0 } = history;
   if (count === doubles) return history;
@@ -131,7 +131,7 @@ export function withDoubles(history: ScheduleHistory, { count, at }: DoubleStart
   return { ...history, doubles: count, unexpected: unexpected + added, unexpectedAt: Math.max(unexpectedAt, at) };
 }
 
-/** Whether the last expected start was missed, and none has followed. */
+/** Whether the last expected start was missed, and the schedule has not started since. */
 export const isMissing = ({ missedAt, lastRunAt = 0 }: ScheduleHistory) =>
   missedAt !== undefined && missedAt > lastRunAt + EARLY;
 
@@ -158,14 +158,14 @@ export interface SchedulesServices {
 export interface ListedSchedule {
   /** Value of the label `schedule`: the configured name, else the id. */
   readonly name: string;
-  /** Whether a configured schedule expects the starts. */
+  /** Whether the schedule is configured: its starts are expected in the event log. */
   readonly isConfigured: boolean;
   readonly row: ServiceSchedule;
   readonly history: ScheduleHistory;
 }
 
 export interface ScheduleListFacts {
-  /** Number of schedules that report whether they are paused; undefined before the first read. */
+  /** Number of schedules in each state; undefined before the first read. */
   readonly states: Readonly<Record<'active' | 'paused', number>> | undefined;
   readonly listed: readonly ListedSchedule[];
   /** Schedules that disappeared from the complete lists within the last day. */
@@ -186,7 +186,7 @@ const PAGE = 100;
 const ROW = 'schedule/';
 const keyOf = (id: string) => `${ROW}${hashedId([id], 16)}`;
 
-/** Whether the last run failed: the service explains why, or all its messages failed. Undefined if unknown. */
+/** Whether the last run failed: the service reports an error, or all messages of the run failed. Undefined if unknown. */
 export function hasFailed({ error, lastRunStates: states }: ServiceSchedule): boolean | undefined {
   if (error !== undefined) return true;
   return states && states.fail > 0 && states.success + states.in_progress + states.unknown === 0;
@@ -257,7 +257,7 @@ export const scheduleList = defineKind({
   create: createScheduleList,
 });
 
-/** Returns a function that finds the occurrences of a row's expression; its result is undefined if the expression is unreadable. */
+/** Creates a function that returns a row's `OccurrenceAfter`: undefined if the expression is missing or unreadable. */
 function createCrons() {
   const known = new BoundedMap<string, ReturnType<typeof createOccurrences> | undefined>(1000);
   return ({ cron, tz = 'UTC' }: ServiceSchedule) => {
@@ -277,7 +277,7 @@ function createCrons() {
 
 interface ReadList {
   readonly rows: readonly ServiceSchedule[];
-  /** Whether a schedule that is missing from the list does not exist. */
+  /** Whether the list contains all existing schedules. */
   readonly isComplete: boolean;
   readonly at: number;
 }
@@ -289,14 +289,14 @@ function createScheduleList(
   const crons = createCrons();
   const turns = createYielder();
 
-  // A schedule with the name of a configured one would have the same series.
+  // A listed schedule whose id is the name of a configured schedule would have the same series.
   const names = new Map([
     ...configured.map(({ name }) => [name, name] as const),
     ...configured.map(({ match, name }) => [match.scheduleId ?? name, name] as const),
   ]);
   const named = (id: string) => ({ name: names.get(id) ?? id, isConfigured: names.has(id) });
 
-  /** Chooses the schedules with own series, one for each name: known ones first. */
+  /** Chooses at most `maxSeries` schedules, one for each name. Known schedules come first. */
   function choose(rows: readonly ServiceSchedule[], histories: Memory['histories']) {
     const isKnown = ({ scheduleId }: ServiceSchedule) => histories.has(scheduleId);
     const chosen = new Map<string, { row: ServiceSchedule } & ReturnType<typeof named>>();

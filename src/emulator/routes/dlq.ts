@@ -76,7 +76,7 @@ export const retryCallback: Handler = (state, _request, response, dlqId) => {
 
 const DEFAULTS = { count: 100, order: 'earliestFirst' } as const;
 
-/** `messages`: dead letters without a workflow or, in some dialects, all of them. `workflows`: failed workflow runs. */
+/** `messages`: dead letters without a workflow or, in some dialects, all dead letters. `workflows`: failed workflow runs. */
 type Source = 'messages' | 'workflows';
 
 const callbackStateOf = (entry: FailedMessage) => entry.run?.callback?.state;

@@ -21,7 +21,7 @@ import { endpointsOf, type Handler, type Route } from './endpoint.ts';
 
 const PAGE = 10;
 
-/** Returns the row of a failed run, the only place with the time of the next callback attempt. */
+/** Returns the row of a failed run. Only this row contains the time of the next callback attempt. */
 function failedRow({ run, message, responseStatus }: FailedMessage, position: Position, isShown: boolean) {
   const { callback, workflowRunId = '', workflowUrl = '', workflowCreatedAt = 0 } = run ?? {};
   const { labels, flowControlKey, header } = message.fields;
@@ -78,7 +78,7 @@ function allRows(state: EmulatorState): RunRow[] {
   return rows.sort((a, b) => (placeOf(a) < placeOf(b) ? 1 : -1));
 }
 
-/** Lists runs, latest first. Date filters compare the time of creation, because the documentation does not specify the time. */
+/** Lists runs, latest first. Date filters compare the time of creation: the documentation does not specify which time. */
 const listRuns: Handler = (state, request, response) => {
   const parameters = parametersOf(request);
   const [from = 0, to = Number.POSITIVE_INFINITY, count = PAGE] = ['fromDate', 'toDate', 'count'].map(name => {
@@ -248,7 +248,7 @@ export function keyRow(
     rateMax: rate ?? 0,
     rateCount: rate === undefined ? 0 : started,
     ratePeriod: rate === undefined ? 0 : (period ?? 1),
-    // The only time in this API that is in seconds.
+    // In seconds, unlike the other times of the data API.
     ratePeriodStart: rate === undefined ? 0 : Math.floor(key.periodStart / 1000),
     isPaused: key.paused,
     isPinnedParallelism: key.isPinned ?? false,

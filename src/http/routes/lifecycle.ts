@@ -6,7 +6,7 @@ import type { HttpServed } from '../served.ts';
 import { hasBody, onlyAllow } from './methods.ts';
 
 export interface Lifecycle {
-  /** `server.lifecycle`. */
+  /** Returns the setting `server.lifecycle`. */
   isOn(): boolean;
   /** Returns the user, or the name in the client certificate; undefined without authentication. */
   callerOf(request: IncomingMessage): string | undefined;
@@ -51,7 +51,7 @@ const PATHS = [RELOAD, ...Object.keys(COMMANDS)];
 
 const WAITING = 'the account is not open yet: the leader executes the request when it has opened the account';
 
-/** The body parser's own messages quote the body. */
+/** Replaces the messages of the body parser, which quote the body. */
 function refuseBody(error: unknown, _request: Request, response: Response, next: NextFunction): void {
   const status = error instanceof Error && 'status' in error ? Number(error.status) : 500;
   if (!(status >= 400 && status < 500)) next(error);

@@ -29,7 +29,7 @@ export function standbyRoutes(served: HttpServed): Router {
     const leader = group.leader();
     let cause: string | undefined;
     if (isPeerRequest(request)) {
-      // Forwarding it again could be endless.
+      // Forwarding the request again could be endless.
       cause = 'its request arrived at a standby: if this persists, correct server.replicaUrl of the leader';
     } else if (leader && key) {
       const gone = new AbortController();
@@ -39,7 +39,7 @@ export function standbyRoutes(served: HttpServed): Router {
         cause = causeOf(error);
       });
       if (response.destroyed) return;
-      // The leader ended while the request was waiting for it.
+      // The leader ended during the request, and this process leads now.
       if (!found && group.isLeading()) return next();
       if (found) {
         response.writeHead(found.status, found.headers);
