@@ -62,9 +62,9 @@ export class Leadership {
   remaining = (): number => (this.isLeading() ? this.#deps.lease.remaining() : 0);
 
   /**
-   * Whether the lease of the leader is valid by the monotonic clock, or the database is unavailable. Wrongly true after the
-   * machine was suspended, which stops the monotonic clock. That is safe, because the database checks the epoch of commits and
-   * cancels.
+   * Whether this process leads, and either its lease is valid by the monotonic clock or the database is unavailable. Wrongly true
+   * after the machine was suspended, which stops the monotonic clock. That is safe, because the database checks the epoch of
+   * commits and cancels.
    */
   isCurrent = (): boolean => this.isLeading() && (this.#outage !== undefined || this.remaining() > 0);
 
@@ -103,9 +103,9 @@ export class Leadership {
     await this.#running;
   };
 
-  /** Renews an expired lease, and returns whether this process leads. While the database is unavailable, the leader continues. */
+  /** Renews an expired lease, and returns whether this process leads. A database outage does not end the leadership. */
   confirm = async (): Promise<boolean> => {
-    // A joined renewal may have started before this process was paused.
+    // Try twice: the first call may join a renewal that started before this process was paused.
     for (let time = 0; time < 2; time += 1) {
       if (this.#isCertainlyUnavailable() || !this.isLeading() || this.remaining() > 0) break;
       await this.renew();
@@ -151,7 +151,7 @@ export class Leadership {
       phase = await lease.renew();
     } catch (error) {
       renewed?.('failed');
-      // Statements time out earlier: a longer wait shows that this process was paused.
+      // Statements time out within the lease time: a longer wait shows that this process was paused.
       if (clock.monotonic() - since < lease.leaseTime) this.#failed(error);
       return;
     }

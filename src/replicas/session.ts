@@ -10,7 +10,10 @@ type Leading = Pick<Leadership, 'remaining' | 'confirm' | 'isUnavailable'>;
 /** Permission of an opened account to send requests and to commit, until it is revoked. */
 export type Session = ReturnType<typeof createSession>;
 
-/** Creates the session of an account. `storeFor`: returns a handle that refuses commits once `isRevoked`; `leadership`: undefined if no other process uses the store. */
+/**
+ * Creates the session of an account. `storeFor`: returns a handle that refuses commits once `isRevoked` is true; `leadership`:
+ * undefined if no other process uses the store.
+ */
 export function createSession(
   account: string,
   storeFor: (isRevoked: () => boolean) => Store,
@@ -34,9 +37,7 @@ export function createSession(
   };
 }
 
-/**
- * Wraps a budget so that it verifies an expired lease after each wait: if this process was paused, another one may lead.
- */
+/** Wraps a budget so that, if the lease has expired when a wait ends, this process first confirms that it still leads. */
 export function whileLeading(budget: Budget, leadership: Pick<Leading, 'remaining' | 'confirm'> | undefined): Budget {
   if (!leadership) return budget;
   return {
@@ -65,7 +66,7 @@ const concernsDatabase = ({ reason }: StoreError) => !['invalid', 'guard_failed'
  * | `revoked`       | this process has closed the account of the session |
  * | `not_held`      | another process leads |
  * | `lease_expired` | this process was paused for longer than the lease, but still leads: repeat the commit |
- * | `guard_failed`  | the row of the guard has another value |
+ * | `guard_failed`  | the row of the guard does not have the expected value |
  *
  * A failed commit triggers a renewal, which detects a lost lease or an unavailable database. While the database is unavailable,
  * only lease requests are sent, so that rounds and shutdowns do not wait for it. `leadership`: undefined if no other process
@@ -83,7 +84,7 @@ export function createStoreHandle(
     return unlessAborted(request(), leadership.shutdownSignal);
   }
 
-  /** Returns the error for the caller of a failed commit, after a renewal if the lease may be lost. */
+  /** Returns the error for the caller of a failed commit. If the lease may be lost, renews it first. */
   async function refusal(error: unknown): Promise<unknown> {
     if (!leadership?.isLeading() || leadership.shutdownSignal.aborted || !(error instanceof StoreError)) return error;
     const isRefused = error.reason === 'not_held';

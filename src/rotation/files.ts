@@ -34,7 +34,7 @@ export interface StartedReset {
   readonly failure?: string | undefined;
 }
 
-/** Space that the response file must have before the request (bytes). A response takes about 1,000. */
+/** Free space required for the response file before the request (bytes). A response has about 1,000 bytes. */
 const NEEDED = 64 * 1024;
 
 /** Finds an unfinished reset. `mark`: the link to its response file. Throws if the files cannot be read. */
@@ -47,7 +47,7 @@ export function findReset(mark: string): StartedReset | undefined {
   return { record, startedAt: found.mtimeMs, bytes };
 }
 
-/** Removes files if possible. If a mark remains, the next run finishes the reset again, which does no harm. */
+/** Removes files if possible. If a mark remains, the next run settles the same reset again. */
 export function forget(...files: readonly string[]): void {
   for (const file of files) failureOf(() => removeFile(file));
 }
@@ -72,7 +72,7 @@ export function createResponseFile(record: string, mark: string): ReturnType<typ
 
 /** A secret and its place. */
 export interface SecretPlace {
-  /** For messages. */
+  /** The place, as messages name it. */
   readonly name: string;
   readonly present: Secret;
   /** Undefined if the secret is not in a file. `real`: the file behind links; `writtenAt`: ms since the Unix epoch. */

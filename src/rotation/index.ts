@@ -65,7 +65,7 @@ function prepareReset(deps: RotationDeps) {
 
 type Setup = ReturnType<typeof prepareReset>;
 
-/** Reports a token. Throws RotationError if it does not work, or if a reset is unfinished. */
+/** Reports the state of a token. Throws RotationError if the token does not work, or if a reset is unfinished. */
 export async function checkToken(deps: RotationDeps): Promise<void> {
   const { name, token, old, mark, check, planFile, clock, say } = prepare(deps);
   const verdict = await check(token.present);
@@ -105,8 +105,8 @@ function place(field: 'token' | 'password', next: Secret, where: string, { say, 
 }
 
 /**
- * Puts the new credentials in place and checks the token. Can be repeated after any interruption. Throws RotationError if the reset
- * needs attention.
+ * Puts the new credentials in place and checks the token. Can be repeated after any interruption. Throws RotationError if the
+ * reset needs attention.
  */
 async function finish(response: upstream.ResetResponse, reset: StartedReset, setup: Setup): Promise<void> {
   const { account, name, token, old, mark, out, planFile, say } = setup;
@@ -143,8 +143,8 @@ async function finish(response: upstream.ResetResponse, reset: StartedReset, set
 
 /**
  * Settles a reset whose outcome is unknown. Returns false if this run must still reset the token. Throws RotationError if no
- * token is known to work. `what`: start of the message. `isKept`: whether to keep a response without effect. `worked`: whether
- * the service accepted the old token before; undefined if unknown.
+ * token is known to work. `what`: start of the message. `isKept`: whether to keep the response even if the old token still works.
+ * `worked`: whether the service accepted the old token before; undefined if unknown.
  */
 async function settle(reset: StartedReset, setup: Setup, what: string, isKept: boolean, worked?: boolean) {
   const { token, old, mark, check, say } = setup;

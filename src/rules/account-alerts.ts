@@ -16,9 +16,9 @@ export interface Alert {
   readonly annotations: Readonly<Record<string, string>>;
   readonly value: number;
   readonly state: AlertState;
-  /** Whether the configuration does not send the alert: its kind or severity is not sent. */
+  /** Whether the alert is not sent, because the configuration excludes its kind or severity. */
   readonly isUnsent?: boolean | undefined;
-  /** Number of series over the limit that this alert represents. */
+  /** Number of series that this alert represents because they exceed `MAX_ALERTS`. */
   readonly omitted?: number | undefined;
   /** Reason for the silence that matches the firing alert. */
   readonly silencedBy?: string | undefined;
@@ -26,7 +26,7 @@ export interface Alert {
 
 export interface Evaluated {
   readonly alerts: ReadonlyMap<string, Alert>;
-  /** Names of rules with series of unknown state, and their kinds. */
+  /** Names and kinds of the rules that have series of unknown state. */
   readonly unknown: ReadonlySet<string>;
 }
 
@@ -66,7 +66,7 @@ function withSilences(next: Evaluated, silences: Silences): Evaluated {
   return { ...next, alerts: new Map([...next.alerts].map(([key, alert]) => [key, mark(alert)])) };
 }
 
-/** Alerts of one account from the last evaluation. Changes are stored. `notify` sends alerts that differ from its log. */
+/** Last evaluated alerts of one account. Changes are stored. `notify` sends alerts that differ from its log of sent alerts. */
 export type AccountAlerts = Awaited<ReturnType<typeof openAccountAlerts>>;
 
 export interface AccountAlertsDeps {
@@ -121,7 +121,7 @@ export async function openAccountAlerts(deps: AccountAlertsDeps) {
     }
   }
 
-  /** Adds rows only for changed states, so stored values and annotations may be outdated. */
+  /** Queues the row of an alert only if its state changed, so stored values and annotations may be outdated. */
   function noteChangedStates({ alerts }: Evaluated): void {
     for (const fingerprint of new Set([...stored.keys(), ...alerts.keys()])) {
       const alert = alerts.get(fingerprint);

@@ -17,7 +17,7 @@ import { type ProblemState, problemsSource, toProblemState } from './problem-sta
 
 export type AlertingDeps = Omit<SendingDeps, 'states'>;
 
-/** Account data for rule evaluation. Without `history`, windows are unknown. */
+/** Account data for rule evaluation. Without `history`, conditions over windows are unknown. */
 export interface EvaluatedAccount extends RuledAccount {
   readonly history?: WindowHistory;
 }
@@ -188,7 +188,7 @@ export class Alerting {
     );
   }
 
-  /** Returns the pending and firing problems of an account or of the agent, as of the last evaluation, sent or not. */
+  /** Returns the pending and firing problems of an account or of the agent at the last evaluation, even if they are not sent. */
   problems(account: string): readonly ProblemState[] {
     return this.#alertsOf(account).flatMap(toProblemState);
   }
@@ -264,7 +264,7 @@ export class Alerting {
     }
   }
 
-  /** Whether an alert of the account without a state has ended. */
+  /** Whether no states of the account remain to be loaded: an alert that has no state has then ended. */
   #isKnown(account: string): boolean {
     const isConfigured = account === NO_ACCOUNT || namesOf(this.#config).includes(account);
     return !this.#config.alerts.enabled || !isConfigured || this.#entries.has(account);

@@ -30,7 +30,7 @@ export interface AlertFacts {
 export interface AlertEvidence extends AlertFacts {
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
-  /** Returns the last `over` milliseconds; undefined if there is no data for the start. */
+  /** Returns the window of the last `over` milliseconds; undefined if there is no data for its start. */
   window(selector: Selector, over: number): PastWindow | undefined;
 }
 
@@ -46,7 +46,7 @@ export interface ActiveSeries {
   readonly since?: number | undefined;
 }
 
-/** Result of a condition: the series for which it holds. Other series do not match; with `atLeast`, they are unknown. */
+/** Result of a condition: the series for which it holds. For all other series, it is false or, with `atLeast`, unknown. */
 export type ConditionResult = 'unknown' | readonly ActiveSeries[] | { readonly atLeast: readonly ActiveSeries[] };
 
 /**

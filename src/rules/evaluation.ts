@@ -34,7 +34,7 @@ export interface EvaluatedRule extends Omit<AlertRule, 'when'> {
 
 export interface RuleResult {
   readonly listed: readonly ActiveSeries[];
-  /** Returns whether the condition is false, and not unknown, for an unlisted series with these labels; by default, for all. */
+  /** Whether the condition is false, and not unknown, for unlisted series: for one with these labels or, by default, for all. */
   isOver(labels?: Labels): boolean;
 }
 
@@ -109,7 +109,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     return active;
   }
 
-  /** Returns the next state of an alert. `candidate`: its series, if it is listed. */
+  /** Returns the next state of an alert. `candidate`: the alert's series, if it is listed. */
   function advanced(rule: EvaluatedRule, before: Alert | undefined, candidate: Candidate | undefined, isOver: boolean) {
     const { since, heldFor } = candidate ?? {};
     const holds = candidate !== undefined || (isOver ? false : 'unknown');
@@ -150,7 +150,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
   };
 }
 
-/** Returns a rule for each kind of problem, sent or not. `externalUrl`: base URL of the pages. */
+/** Returns a rule for each kind of problem, even if the kind is not sent. `externalUrl`: base URL of the pages. */
 export const builtinRules = (
   { enabled, builtin }: Pick<AlertsOptions, 'enabled' | 'builtin'>,
   about: 'account' | 'agent',
@@ -185,7 +185,7 @@ export function builtinResult(
       return { labels, value: 1, annotations, since };
     }),
   );
-  // An alert without its own subject represents several subjects. Any subject without a result may be one of them.
+  // An alert without its own subject represents several subjects. Any subject whose result is unknown may be one of them.
   const isAbout = (subject: string | undefined, own: string | undefined) =>
     subject === undefined || own === undefined || own === OTHER || own === subject;
   return {
@@ -205,7 +205,7 @@ export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'evaluateRule
   readonly builtin?: Builtin | undefined;
   readonly facts: AlertFacts;
   readonly tracer: Tracer;
-  /** Without it, windows are unknown. */
+  /** Without a history, conditions over windows are unknown. */
   readonly history?: WindowHistory | undefined;
 }
 

@@ -128,7 +128,7 @@ interface WindowOptions {
   readonly over: number;
 }
 
-/** History of an account, as windows use it. */
+/** The part of an account's history that windows use. */
 export type WindowHistory = Pick<Recorder, 'points' | 'note' | 'watch'>;
 
 /** Returns the series for which a condition needs past values, and the length of its window. */
@@ -158,14 +158,14 @@ export function createSelection(windows: readonly WindowOptions[], facts: AlertF
   };
 }
 
-/** Creates the evidence for an account's conditions. Without `history`, windows are unknown. */
+/** Creates the evidence for an account's conditions. Without `history`, conditions over windows are unknown. */
 export function createAlertEvidence(
   conditions: readonly AlertCondition[],
   facts: AlertFacts,
   clock: Pick<Clock, 'now'>,
   history?: WindowHistory,
 ): AlertEvidence & {
-  /** Prepares the history for the windows, once, and adds the current values of short windows. Rejects with StoreError. */
+  /** Adds the current values of short windows to the history, which the first call prepares. Rejects with StoreError. */
   prepare(): Promise<void>;
 } {
   const windows = conditions.flatMap(windowsOf);

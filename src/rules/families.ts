@@ -3,7 +3,7 @@ import { accountFamilies } from '../metrics/account-families.ts';
 import type { Family } from '../metrics/family.ts';
 import { type AlertCondition, selectorsOf } from './options.ts';
 
-/** A metric family for alert rules. `collector` is undefined if the family's value is always available. */
+/** A metric family for alert rules. `collector` is undefined if the values do not come from a collector. */
 export interface AlertFamily {
   readonly family: Family;
   readonly collector: string | undefined;

@@ -13,7 +13,7 @@ export interface ProblemState {
   readonly startsAt: number;
   readonly text: string;
   readonly isFiring: boolean;
-  /** Whether the last evaluation found nothing: the alert only keeps firing. */
+  /** Whether the last evaluation no longer found the problem: only `keepFiringFor` keeps the alert firing. */
   readonly isClear: boolean;
 }
 
@@ -39,7 +39,7 @@ export function problemsSource(account: string | undefined, current: () => Evalu
       const { severity, subject } = labels;
       const isFiring = state.phase === 'firing';
       const last = isFiring ? at : state.endsAt;
-      // After a restart, alerts that have just ended are only in their stored states. The clock may have been set back.
+      // After a restart, only stored states show recently ended alerts. Keep the later time: the clock may have been set back.
       if (isFiring || (known.get(fingerprint)?.at ?? 0) < last)
         known.set(fingerprint, { labels: { kind, severity, subject }, at: last });
     }

@@ -24,7 +24,7 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
   readonly markAfter: number;
   /** End of the last complete round, or start of the first attempt if no round was complete. */
   readonly freshFrom: number;
-  /** Start of the attempts to complete another round. Not before the start of this process, unless earlier attempts failed. */
+  /** Start of the attempts to complete another round; before the start of this process only if earlier attempts failed. */
   readonly tryingFrom: number;
   /** Expected time between complete rounds (ms): the interval, or the duration of the last complete round if longer. */
   readonly expectedEvery: number;
@@ -45,7 +45,7 @@ const UNREAD = {
   failure: undefined,
 } satisfies Partial<RoundState>;
 
-/** State of a collector that continues after a reload. */
+/** State that a collector keeps after a reload. */
 export interface Inherited<Facts = unknown> {
   readonly facts: Facts | undefined;
   readonly failedFilters: readonly FailedFilter[];
@@ -188,7 +188,7 @@ export function createCollectorState<Facts = unknown>(
       // Data of a round that is not due does not age, unless the last attempt failed.
       const isAgeing = why === 'waiting' || known.consecutiveFailures > 0;
       const freshFrom = isAgeing ? known.freshFrom : clock.monotonic() - Math.min(age(known), known.expectedEvery);
-      // A round that waits for a more frequent one must not miss its interval.
+      // A round that waits for a more frequent one is retried after the shortest interval, not only after its own.
       const isLate = why === 'waiting' && known.every > shortest;
       change(round, { idle: why, freshFrom, retry: isLate ? shortest : undefined });
     },
@@ -208,9 +208,9 @@ export function createCollectorState<Facts = unknown>(
         return { ...round, stale: isStale(state) };
       }),
     }),
-    /** Returns the state that continues after a reload. */
+    /** Returns the state that the collector keeps after a reload. */
     inherit: (): Inherited<Facts> => ({ facts: facts ?? earlier, failedFilters, bornAt, rounds: new Map(states) }),
-    /** Returns what the retry of the next failure depends on. */
+    /** Returns the values that determine the delay of the retry if the round fails next. */
     nextFailure: (round: string) => ({
       every: state(round).every,
       shortest,

@@ -15,7 +15,7 @@ interface CommitQueueDeps {
   readonly log: Log;
 }
 
-/** Queue size (characters) above which a step commits before it folds. For most accounts, this is a few hours of rows. */
+/** Queue size (characters) above which a step commits before it folds more. For most accounts, this is a few hours of rows. */
 const MAX_WAITING = 16 * 1024 * 1024;
 /** Cost of a row in addition to its text (characters). */
 const ROW_WEIGHT = 200;

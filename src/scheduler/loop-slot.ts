@@ -10,8 +10,8 @@ export function createLoopSlot(deps: Pick<LoopOptions, 'clock' | 'random'>) {
   let isClosed = false;
   return {
     /**
-     * Replaces the loop, aborting its body; ends it if `spec` is undefined. A loop with the same key and interval continues. Calls must
-     * not overlap.
+     * Replaces the loop, aborting its body; ends it if `spec` is undefined. A loop with the same key and interval continues.
+     * Calls must not overlap.
      */
     async run(key: unknown, spec: Spec | undefined): Promise<void> {
       if (current && spec && current.key === key && current.every === spec.every) return;

@@ -4,9 +4,9 @@ import { JITTER } from './loop.ts';
 
 /** Delay before the first retry (ms). */
 const FIRST = 2000;
-/** Minimum interval between retries, as a multiple of the time for which an attempt has read successfully. */
+/** Maximum delay after an attempt that read much, as a multiple of the time for which it read successfully. */
 const REST = 10;
-/** Maximum delay after an attempt that read little (ms), so that data of a service that recovers is soon current again. */
+/** Maximum delay after an attempt that read little (ms), so that data is soon current again when the service recovers. */
 const LONGEST = 2 * MINUTE;
 
 /** A failed attempt of a round. */
@@ -25,8 +25,8 @@ export interface FailedRound {
 /**
  * Creates the delays of an account's retries (ms). `pause`: returns the time for which no request may be sent (ms).
  *
- * A failed round is repeated after seconds. The delay grows up to the collector's shortest interval, at most two minutes. For a
- * round that is rate limited, or read much before it failed, it grows up to the round's own interval, to spare the budget.
+ * A failed round is first repeated after a few seconds. Further delays increase to the collector's shortest interval, at most two
+ * minutes. If the round is rate limited, or read much before it failed, they increase to its own interval, to spare the budget.
  */
 export const createRetries =
   (pause: () => number, random: () => number) =>

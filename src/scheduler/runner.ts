@@ -89,7 +89,7 @@ export interface Observation<Facts, Memory, Walk> {
   readonly isPartial?: boolean;
   /** Failed filters, set by the last step. The round succeeds and counts as incomplete. */
   readonly failedFilters?: readonly FailedFilter[] | undefined;
-  /** Input of the next step; undefined after the last. A step reads at most 10 pages, so that a backlog starves no other collector. */
+  /** Input of the next step; undefined after the last. A step reads at most 10 pages, so a backlog starves no other collector. */
   readonly more: Walk | undefined;
   /** Reason why the first step sent no request. The round ends without success or fold. */
   readonly idle?: Idle | undefined;

@@ -53,7 +53,7 @@ export function createNotificationLog() {
   };
 }
 
-/** Checks the agent itself. */
+/** Creates the checks of the agent itself. */
 export function createAgentChecks(deps: AgentDeps) {
   const { clock, reloads, notified, accounts, notifications } = deps;
   const check = () =>

@@ -26,7 +26,7 @@ const JOURNAL_OVER = 7 * 24 * 3_600_000;
 type One = AutoCancel['accounts'][number];
 type Brakes = AutoCancelView['accounts'][number];
 
-/** The finding of the owning rule comes first. */
+/** Converts an explanation. Its first finding is that of the rule that decides. */
 function candidateOf({ paused: _, firstSeenAt, lastSeenAt, findings, ...found }: Explanation): Candidate {
   return {
     ...withNulls(found),

@@ -66,7 +66,7 @@ function ofAccount<T>(views: Views, name: string, found: (name: string) => T | u
   return view;
 }
 
-/** Returns the account of a look-up: the given one, or the only one. */
+/** Returns the account of a look-up: the given one, or the only configured one. */
 function accountOf({ accounts }: Views, given: string | undefined): string {
   const [only, ...more] = accounts;
   const account = given ?? (more.length === 0 ? only : undefined);

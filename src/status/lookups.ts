@@ -108,7 +108,7 @@ interface LookupDeps {
   readonly deadline?: number;
 }
 
-/** Runs the look-ups of each account sequentially. A look-up ends when its client disconnects, so that it does not delay the next ones. */
+/** Runs the look-ups of each account sequentially. A look-up ends when its client disconnects, and does not delay others. */
 function createQueue() {
   const queues = new Map<string, { readonly serially: LimitFunction; waiting: number }>();
 

@@ -105,13 +105,12 @@ function createSchema(db: DatabaseSync): void {
 const BUSY = 5;
 
 /**
- * Locks `path` until the returned function is called or the process ends. Throws StoreError `locked` if it is already locked, even
- * by this process.
- * Node.js has no flock, so SQLite provides the file lock: an exclusive transaction on the empty file `<path>-lock`. The system
- * releases it with the process, child processes do not inherit it, and it works across containers that share the disk. The
- * database stays unlocked, so others may read it. The lock file is never deleted: otherwise a process waiting for the deleted file
- * and one creating a new file could both hold the lock. Only SQLite may open the lock file, because closing any handle of a file
- * releases the process's locks on it.
+ * Locks `path` until the returned function is called or the process ends. Throws StoreError `locked` if it is already locked,
+ * even by this process. Node.js has no flock, so SQLite provides the file lock: an exclusive transaction on the empty file
+ * `<path>-lock`. The system releases it when the process ends, child processes do not inherit it, and it works across containers
+ * that share the disk. The database stays unlocked, so others may read it. The lock file is never deleted: otherwise a process
+ * waiting for the deleted file and one creating a new file could both hold the lock. Only SQLite may open the lock file, because
+ * closing any handle of a file releases the process's locks on it.
  */
 export function lockForProcess(path: string): () => void {
   const file = `${path}-lock`;

@@ -134,7 +134,7 @@ export function toStoreError(error: unknown, path: string): unknown {
   return new StoreError(REASON_BY_ERRNO[name] ?? 'path', path, `${name}, ${syscall}`, { cause: error });
 }
 
-/** Reads a row. Throws StoreError `row`, which names it, if `read` throws. */
+/** Reads a row. If `read` throws, throws StoreError `row` with the key of the row. */
 export function readRow<T>(key: string, value: string, read: (value: string) => T = JSON.parse): T {
   try {
     return read(value);

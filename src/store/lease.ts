@@ -36,7 +36,7 @@ export function createLease({ database, url, leaseTime, clock }: LeaseDeps): Lea
   let epoch = '0';
   /** Monotonic and database time of the last successful request. */
   let last: { readonly requestedAt: number; readonly at: number } | undefined;
-  /** Monotonic time of the first request after the last gap between requests. The leader may also have missed renewals then. */
+  /** Monotonic time of the first request after the last gap in requests. In a gap, the leader may also have missed renewals. */
   let steadySince = 0;
   let leader: (Leader & { readonly renewed: number }) | undefined;
 
@@ -60,7 +60,7 @@ export function createLease({ database, url, leaseTime, clock }: LeaseDeps): Lea
   async function acquire(): Promise<void> {
     const readAt = clock.monotonic();
     const [row] = await query(sql.read);
-    // Without its row, no process could ever lead.
+    // Without the row of the lease, no process could ever lead.
     if (!row) throw new StoreError('row', `the lease in ${database.subject}`);
     const { holder } = row;
     const at = Number(row.at);

@@ -153,8 +153,8 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
     /** Quoted name of the schema. */
     schema: `"${schema}"`,
     /**
-     * Runs one statement as a transaction, in bounded time. Rejects with StoreError; after `away`, `slow` and `io` the statement may
-     * have taken effect, or may do so later. A Buffer parameter is sent in the binary format.
+     * Runs one statement as a transaction, in bounded time. Rejects with StoreError; after `away`, `slow` and `io` the statement
+     * may have taken effect, or may do so later. A Buffer parameter is sent in the binary format.
      */
     query(use: StatementKind, sql: string, values: readonly unknown[] = []): Promise<readonly DatabaseRow[]> {
       if (closed) return Promise.reject(new StoreError('closed', subject));
@@ -165,7 +165,7 @@ export function createPostgresDatabase({ url, schema }: PostgresSettings, deps: 
       running.add(ended);
       return result;
     },
-    /** Runs `work` in one transaction, which is rolled back if it rejects. Each statement may take a minute. Rejects with StoreError. */
+    /** Runs `work` in a transaction. Rolls back if `work` rejects. Each statement may take a minute. Rejects with StoreError. */
     transaction: (work: (query: DatabaseQuery) => Promise<void>): Promise<void> =>
       withClient(async client => {
         const query: DatabaseQuery = (sql, values = []) => run(client, sql, values, CREATION_MS);

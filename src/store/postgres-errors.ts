@@ -1,6 +1,6 @@
 import { StoreError, type StoreReason } from './errors.ts';
 
-/** SQLSTATE codes (postgresql.org/docs/current/errcodes-appendix.html). The texts replace PostgreSQL's messages, which name the user. */
+/** SQLSTATE codes (postgresql.org/docs/current/errcodes-appendix.html). PostgreSQL's own messages would name the user. */
 const REASON_BY_SQLSTATE: Readonly<Record<string, readonly [StoreReason, string]>> = {
   '25006': ['standby', 'read-only transaction'],
   '28000': ['refused', 'pg_hba.conf rejects this user'],

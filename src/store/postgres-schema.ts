@@ -5,7 +5,7 @@ import type { DatabaseQuery, PostgresDatabase } from './postgres-database.ts';
 /** Version of the tables and their rows. A schema with another version is refused. */
 const VERSION = 3;
 
-/** `S` is the schema. With collation C, an index supports prefix searches. Free space allows updates that leave the index unchanged. */
+/** `S` is the schema. With collation C, an index supports prefix searches. Free space allows updates without index changes. */
 const TABLES = `CREATE TABLE S.rows (
      account text COLLATE "C" NOT NULL,
      key text COLLATE "C" NOT NULL,

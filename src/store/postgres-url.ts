@@ -30,7 +30,7 @@ export function urlError(text: string): string | undefined {
   if (mode === 'verify-ca' && !url.searchParams.has('sslrootcert')) return 'needs sslrootcert for sslmode=verify-ca';
   try {
     const parts = [url.username, url.password, url.pathname].map(part => decodeURIComponent(part));
-    // PostgreSQL's protocol ends a string at NUL. Using the result also keeps the bundler from dropping the calls, which may throw.
+    // PostgreSQL's protocol ends strings at NUL. Using the result keeps the bundler from dropping the calls, which may throw.
     if (parts.some(part => part.includes('\0'))) return 'must have no %00';
   } catch {
     return 'has a % that does not begin an escape sequence';

@@ -144,8 +144,8 @@ export interface PostgresStoreDeps extends PostgresDeps {
 }
 
 /**
- * Opens a store that a leader and its standbys share. Concurrent commits share one statement. After `away`, `slow` and `io` a commit may still be
- * written as a whole until the account's next commit or scan returns, but not later. Rejects with StoreError.
+ * Opens a store that a leader and its standbys share. Concurrent commits share one statement. After `away`, `slow` and `io`, a
+ * commit may still be written as a whole until the account's next commit or scan returns, but not later. Rejects with StoreError.
  */
 export const openPostgresStore = (settings: PostgresSettings, deps: PostgresStoreDeps): Promise<Store> =>
   opened(settings, deps, async database => {

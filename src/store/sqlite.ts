@@ -26,7 +26,7 @@ const REMOVE = 'DELETE FROM rows WHERE account = ? AND key = ?';
 
 /** Maximum size of a group or of a slice of a larger commit (characters): about 20 ms of writing. */
 const GROUP_LIMIT = 2 ** 19;
-/** Pause between transactions: 0.1 ms per committing account, at most 50 ms. Hundreds a second would block the process. */
+/** Pause between transactions (ms): 0.1 per committing account, at most 50. Hundreds a second would block the process. */
 const [SPACING_PER_ACCOUNT, MAX_SPACING] = [0.1, 50];
 /** Minimum number of committing accounts at which commits are delayed. */
 const MANY_ACCOUNTS = 20;

@@ -11,9 +11,9 @@ export interface Store {
   /** Returns the value of a key for every account that has a row with this key. */
   valuesOf(key: string): Promise<ReadonlyMap<string, string>>;
   /**
-   * Writes all changes or none, durably; the last change of a key wins. Commits of an account are applied in order. A failed commit
-   * does not affect others. The transaction itself checks lease and guard: rejects with `not_held` unless this process has the
-   * lease, and with `guard_failed` if the guard's row has another value.
+   * Writes all changes or none, durably; the last change of a key wins. Commits of an account are applied in order. A failed
+   * commit does not affect others. The transaction itself checks lease and guard: rejects with `not_held` unless this process has
+   * the lease, and with `guard_failed` if the value of the guard's row differs.
    */
   commit(account: string, changes: readonly Change[], guard?: Guard): Promise<void>;
   /** Writes agent-wide rows with operators' commands, which any process may write. Otherwise like `commit`. */
@@ -49,8 +49,8 @@ export interface Leader {
 }
 
 /**
- * The lease on a store. At most one process has it, for the lease time after its last renewal: the database counts from the
- * renewal, the process from its request for the renewal. `Store.commit` checks the lease's epoch.
+ * The lease on a store. At most one process has it, for the lease time after its last renewal. The database counts this time from
+ * the renewal, the process from its earlier request for the renewal. `Store.commit` checks the lease's epoch.
  */
 export interface LeaderLease {
   readonly self: { readonly id: string; readonly url: string };

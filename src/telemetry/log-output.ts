@@ -33,7 +33,7 @@ export function createLogOutput(dropped: (lines: number) => void = () => {}, fd:
   let isCut = false;
 
   function drop(): void {
-    // A first byte that is a line break only ends the line before.
+    // If the first byte is a line break, it only ends an earlier line.
     dropped(writing.subarray(1).filter(byte => byte === LINE_BREAK).length);
     writing = Buffer.alloc(0);
   }

@@ -70,7 +70,7 @@ const errorType = (status: number | undefined) =>
 const defined = (attributes: Attributes): Attributes =>
   Object.fromEntries(Object.entries(attributes).filter(([, value]) => value !== undefined));
 
-/** Converts an ended delivery or attempt to a span. Replays return a span with the same id. */
+/** Converts an ended delivery or attempt to a span. If its events are read again, the span has the same id. */
 export function toReadableSpan(span: MessageSpan): ReadableSpan {
   const { message, spanId, start, end, result, status, isPartial } = span;
   const { traceId, deliveryId, publisher, schedule } = message;

@@ -91,8 +91,8 @@ function pemIn(env: Env, key: string): Buffer | undefined {
 }
 
 /**
- * Returns a receiver's URL, headers and TLS settings. Configured headers may be keys, so they are not sent to an address from
- * the environment.
+ * Returns a receiver's URL, headers and TLS settings. Configured headers may contain keys, so they are not sent to an address
+ * from the environment.
  */
 export function otlpReceiver({ endpoint, headers }: Pick<TracingOptions, 'endpoint' | 'headers'>, env: Env) {
   const { url, variable } = otlpAddress(endpoint, env);

@@ -92,7 +92,7 @@ function numberIn(env: Env, name: string): number | undefined {
 
 /** Creates a span processor that counts dropped spans, because the SDK's own queue does not count them. */
 function createProcessor(exporter: SpanExporter, { env, spans, options }: TracingDeps): SpanProcessor {
-  // A read of the event log may end many messages at once.
+  // One read of the event log may show that many messages have ended.
   const maxQueueSize = numberIn(env, 'OTEL_BSP_MAX_QUEUE_SIZE') ?? (options.messages ? 10_000 : 2048);
   const maxExportBatchSize = Math.min(maxQueueSize, numberIn(env, 'OTEL_BSP_MAX_EXPORT_BATCH_SIZE') ?? 512);
   let waiting = 0;

@@ -32,7 +32,7 @@ export const tracesMessages = (options: TracingOptions, env: Env) => isTraced(op
 export class Traces {
   readonly #deps: TracesDeps;
   #current: PreparedTraces | undefined;
-  /** Ends when all replaced traces are closed. */
+  /** Resolves when all replaced traces are closed. */
   #replaced: Promise<unknown> = Promise.resolve();
 
   constructor(deps: TracesDeps) {

@@ -205,7 +205,7 @@ export interface UpstreamClientDeps extends Omit<SendDeps, 'clock' | 'onBytes'>,
 function createCall(deps: UpstreamClientDeps, addresses: Addresses, authorize: (call: Call) => Call): Call {
   const { meter, clock, timeout } = deps;
   const send = createSend({ ...deps, addresses, onBytes: (endpoint, bytes) => meter.bytes.inc({ endpoint }, bytes) });
-  // Innermost first. Every attempt is counted and uses the budget, but a request with a token known to be rejected is not attempted.
+  // Innermost first. Every attempt is counted and uses the budget, but requests with a rejected token are not attempted.
   const layers = [
     withObservation(deps, addresses),
     withBudget(deps.budget),

@@ -8,7 +8,7 @@ import { clockDifference, smallestDifference } from './service-clock.ts';
 
 const CONNECTED = 'undici:client:connected';
 
-/** Converts an error of a look-up or a connection. `where`: what could not be reached. */
+/** Converts an error of a DNS look-up or of a connection. `where`: the host or URL that could not be reached. */
 function toConnectionError(error: Error, where: string): UpstreamError {
   // Undici reports the proxy's status only in the message.
   const [, status] = /^Proxy response \((\d{3})\)/.exec(error.message) ?? [];
@@ -35,7 +35,7 @@ interface TlsConnection {
 
 /**
  * Opens a connection without sending a request. Returns undefined without TLS. The dispatcher must have no connection to the
- * host. Rejects with UpstreamError. `where`: what is reached, for errors.
+ * host. Rejects with UpstreamError. `where`: name of the destination in errors.
  */
 export function openConnection(dispatcher: Dispatcher, url: URL, where: string): Promise<TlsConnection | undefined> {
   return new Promise((resolve, reject) => {

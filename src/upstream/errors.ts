@@ -99,7 +99,7 @@ const REMEDIES: Readonly<Record<string, string>> = {
   bug: 'report this line',
 };
 
-/** Remedies by the code of a network error, which is the error's cause. */
+/** Remedies by the code of the network error that caused a failure. */
 const CODE_REMEDIES: readonly (readonly [codes: RegExp, remedy: string])[] = [
   [/^(ENOTFOUND|EAI_AGAIN)$/, 'check the host name and the resolver of this machine'],
   [/^ECONNREFUSED$/, 'nothing listens there: check the address, its port and the firewall'],
@@ -136,7 +136,7 @@ export function reasonOfStatus(status: number): Reason | undefined {
   return status < 500 ? 'refused' : 'server';
 }
 
-/** Wait after a 429 without a readable wait, or with a time in the past (ms). */
+/** Wait after a 429 that states no readable wait, or a time in the past (ms). */
 const DEFAULT_WAIT = 1000;
 
 const text = (value: string | string[] | undefined) => (typeof value === 'string' ? value.trim() : '');

@@ -7,7 +7,7 @@ import { type Env, envError, Secret, secret } from '../kit/secret.ts';
 import { LABEL_NAME, percent } from '../kit/text.ts';
 import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits } from '../model/account.ts';
 
-/** Source of the limits below: the page https://upstash.com/pricing/qstash as published in the repository upstash/upstash-web on this day. */
+/** Source of the limits below: https://upstash.com/pricing/qstash, as published in upstash/upstash-web on this day. */
 export const PUBLIC_PLANS_AS_OF = '2026-08-21';
 
 const PLAN_NAMES = ['free', 'pay_as_you_go', 'fixed_1m', 'fixed_10m'] as const;

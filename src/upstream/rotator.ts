@@ -16,8 +16,8 @@ export const resetMark = (tokenFile: string) => `${tokenFile}.rotating.json`;
 export const MAX_RECORD_BYTES = 1024 * 1024;
 
 /**
- * Outcome of a reset, with the received part of the response. `answered`: the service confirmed it. `not_done`: the request was not
- * sent or was refused. `unknown`: the token may have been reset. Errors reveal only the status of the response.
+ * Outcome of a reset, with the received part of the response. `answered`: the service confirmed it. `not_done`: the request was
+ * not sent or was refused. `unknown`: the token may have been reset. Errors reveal only the status of the response.
  */
 export type ResetOutcome = { readonly bytes: Buffer } & (
   | { readonly end: 'answered' }

@@ -42,7 +42,7 @@ export class RowValues {
     return undefined;
   }
 
-  /** Reads a number of things: an integer of at least 0, or its decimal text. */
+  /** Reads a count: an integer of at least 0, or its decimal text. */
   count(value: unknown): number | undefined {
     return value == null ? undefined : (wholeNumber(value) ?? this.unreadable());
   }

@@ -33,10 +33,10 @@ export function tokenSource(setting: SecretSetting, env: Env): TokenSource {
   return fixedToken(token);
 }
 
-/** Explains a rejected token whose value contains the quotes around it. */
+/** Explains why the service rejects a token whose value includes the surrounding quotes. */
 const quotesIn = (token: string): string => (/^["']|["']$/.test(token) ? "the token's value contains quotes: " : '');
 
-/** Lists of which an account reads at least one. Only a 401 of a list rejects the token: other paths may need more rights. */
+/** Lists of which an account reads at least one. Only their 401 means a rejected token: other paths may need more rights. */
 const DECIDING: ReadonlySet<Endpoint> = new Set<Endpoint>(['dlq', 'events', 'flow_control']);
 
 /** Interval at which a rejected token is retried (ms), because the service may accept it again. */

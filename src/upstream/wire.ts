@@ -202,7 +202,7 @@ export function toDetailedEvent(row: unknown, now: number): DeliveryEvent | unde
   return { ...event, method: text(method), publisher: publisherIn(header) };
 }
 
-/** Adds the publisher's span, and the explanation of a failed attempt. `redact` bounds it and removes secrets. */
+/** Adds the publisher's span, and the explanation of a failed attempt. `redact` bounds this text and removes secrets. */
 export function toExplainedEvent(
   row: unknown,
   now: number,
@@ -226,7 +226,7 @@ function waitlistSizeOf({ waitListSize, waitlistSize }: RawFields, values: RowVa
   return others.length > 0 ? values.unreadable() : (size ?? values.unreadable());
 }
 
-/** Whether the count of a rate limit is of a period that has not ended. */
+/** Whether the count of a rate limit belongs to a period that has not ended. */
 function isCurrent(
   { ratePeriodStart }: RawFields,
   period: number | undefined,

@@ -59,8 +59,8 @@ function dataOf(status: CollectorStatus): DataStateName {
 }
 
 /**
- * Returns the time of a collector's data. Any of the collector's rounds can refresh the data, but stale rounds make all data as
- * old as theirs.
+ * Returns the time as of which a collector's data is current: the newest `dataAt` of its stale rounds or, if no round is stale,
+ * of all its rounds.
  */
 function currentAt(rounds: readonly RoundStatus[]): number | undefined {
   const missed = rounds.filter(({ stale }) => stale).flatMap(({ dataAt }) => dataAt ?? []);
@@ -117,7 +117,7 @@ export interface CheckedSchedule extends Partial<Omit<ScheduleFacts, 'lastStarte
   readonly late?: number;
 }
 
-/** `CheckedAccount`, and values derived from it that several checks, or a check and the account's view, use. */
+/** `CheckedAccount` and values derived from it, which several checks share with each other or with the account's view. */
 export interface CheckInput extends CheckedAccount {
   readonly changes: RecentChanges;
   readonly rounds: readonly CheckedRound[];
@@ -127,9 +127,9 @@ export interface CheckInput extends CheckedAccount {
   readonly events: ReturnType<typeof eventTotals>;
   readonly keys: readonly TrackedKey[];
   readonly schedules: readonly CheckedSchedule[];
-  /** Plan limit of the queue. */
+  /** Maximum size of the dead-letter queue in the plan. */
   readonly maxDeadLetters: number | undefined;
-  /** Retention of the queue (ms). */
+  /** Retention of dead letters (ms). */
   readonly retention: number | undefined;
 }
 

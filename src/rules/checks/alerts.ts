@@ -3,7 +3,7 @@ import { AGENT_CHECKS } from './agent.ts';
 import { type BuiltinAlert, type Check, isAtLeast } from './check.ts';
 import { ACCOUNT_CHECKS } from './run.ts';
 
-/** A kind of problem and its alert, which are one rule of the agent. */
+/** A kind of problem and its alert. Together, they are one rule of the agent. */
 export interface BuiltinKind extends Omit<Check<never>, 'check' | 'collector' | 'when'> {
   /** Whether the kind is a problem of the agent, not of an account. */
   readonly isOfAgent: boolean;
@@ -30,7 +30,7 @@ export function isSent({ kind, severity, isOff = false }: BuiltinKind, options: 
   return options.enable.includes(kind) || (!isOff && isAtLeast(severity, options.severity));
 }
 
-/** Returns the names of the built-in alerts that are sent, and their kinds. */
+/** Returns the names of the built-in alerts that are sent, and the kinds of problems that they report. */
 export function sentNames(options: BuiltinOptions) {
   const sent = BUILTIN_KINDS.filter(kind => isSent(kind, options));
   return { alerts: [...new Set(sent.map(({ alert }) => alert))], kinds: sent.map(({ kind }) => kind) };

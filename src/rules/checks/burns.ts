@@ -27,7 +27,7 @@ export const OVERDUE_PAUSED = '!overdue_paused';
 
 export const finishedOf = (outcome: MessageOutcome) => seriesName(finished.name, { outcome });
 
-/** Time for which events still count as counted in real time after a failed read (ms). */
+/** Time after a failed read for which events are still treated as counted in real time (ms). */
 const COUNTED_FOR = 5 * MINUTE;
 
 /**
@@ -47,12 +47,12 @@ const pausedOf = (key: string) => seriesName(flowControlFamilies.paused.name, { 
 
 /**
  * Returns how many messages became overdue in the last `over` milliseconds because their key was paused. Nothing leaves a paused
- * waitlist, so these messages joined it in the period that ended one on-time target ago, or waited when the key was paused.
- * Messages on a key without recorded values are not included.
+ * waitlist. So these messages joined it in the `over` milliseconds that ended one on-time target ago, or were already waiting
+ * when the key was paused. Messages on a key without recorded values are not included.
  */
 function lateOnPausedKeys({ keys, settings, now, recent }: CheckInput, over: number): number {
   const target = settings.objectives.onTimeWithin;
-  // The history of waitlists reaches no further back.
+  // The history of waitlists reaches back only `ALWAYS`.
   const start = Math.max(now - over - target, now - ALWAYS);
   return keys.reduce((sum, { key, paused }) => {
     const pauses = recent(pausedOf(key), over + target);
@@ -77,7 +77,7 @@ export function arePausesUnknown({ dataOf, keys }: CheckInput): boolean {
 
 const overdueTotal = ({ shown }: CheckInput) => shown.events?.committed?.log.overdue ?? 0;
 
-/** Returns the hourly counter `OVERDUE_PAUSED` with the messages since its last hourly value. */
+/** Returns the counter `OVERDUE_PAUSED`: its last hourly value, plus the messages since then. */
 export function overduePausedTotal(input: CheckInput): number {
   const last = input.recent(OVERDUE_PAUSED, BURN_WINDOWS.slow[1].long).at(-1);
   if (!last) return 0;
@@ -87,8 +87,8 @@ export function overduePausedTotal(input: CheckInput): number {
 }
 
 /**
- * Counts bad messages and all messages that ended in the last `over` milliseconds; undefined without history. Messages on paused
- * keys are not late: an operator stopped them.
+ * Counts the bad messages and all ended messages of the last `over` milliseconds; undefined without history. Messages on paused
+ * keys do not count as late: an operator stopped them.
  */
 export function ended(input: CheckInput, bad: Bad, over: number) {
   const { changes, events } = input;
@@ -114,8 +114,8 @@ const objectiveOf = ({ settings: { objectives } }: CheckInput, bad: Bad) =>
   bad === 'failed' ? objectives.delivered : objectives.onTime;
 
 /**
- * Returns the share of bad messages that corresponds to a burn rate. In a shorter objective window, a lower rate spends the same
- * share of the budget.
+ * Returns the share of bad messages that corresponds to a burn rate. The shorter the window of the objective, the lower the burn
+ * rate that spends the same share of the budget.
  */
 function burnLimit(input: CheckInput, bad: Bad, times: BurnRate): number {
   const { window } = input.settings.objectives;
@@ -123,8 +123,8 @@ function burnLimit(input: CheckInput, bad: Bad, times: BurnRate): number {
 }
 
 /**
- * Returns the numbers of the long window, or of its recorded part, if the error budget burns at this rate or faster in both windows.
- * A healthy short window rules out a burn; an incomplete one shows nothing.
+ * Returns the numbers of the long window, or of its recorded part, if the error budget burns at this rate or faster in both
+ * windows. A healthy short window rules out a burn. If the short window is incomplete, the result is unknown.
  */
 function burns(input: CheckInput, bad: Bad, { times, long, short }: BurnWindows) {
   const limit = burnLimit(input, bad, times);
@@ -137,7 +137,7 @@ function burns(input: CheckInput, bad: Bad, { times, long, short }: BurnWindows)
   return { ...whole, allowed: 1 - objectiveOf(input, bad) };
 }
 
-/** Returns the numbers of the first window in which the error budget burns at this pace. */
+/** Returns the numbers of the first pair of windows in which the error budget burns at this pace. */
 export function burnOf(input: CheckInput, bad: Bad, pace: BurnPace): ReturnType<typeof burns> {
   const all = BURN_WINDOWS[pace].map(burn => burns(input, bad, burn));
   return all.find(each => typeof each === 'object') ?? (all.includes('unknown') ? 'unknown' : 'none');
@@ -151,8 +151,8 @@ const byHour = (points: readonly Point[]): readonly Point[] =>
   });
 
 /**
- * Whether the error budget burnt fast in the last six hours, so that a slow burn only repeats it. Estimated from hourly values: an
- * hour with a burn rate of 14.4 is part of two clock hours with at least half that rate.
+ * Whether the error budget burnt fast in the last six hours, so that a slow burn would only report the same incident. Estimated
+ * from hourly values: an hour with a burn rate of 14.4 lies within two clock hours with at least half that rate.
  */
 export function hasBurntFast(input: CheckInput): boolean {
   const { recent, now } = input;

@@ -24,7 +24,7 @@ export interface Unknown extends Pick<Finding, 'subject'> {
 
 export const UNKNOWN: Unknown = { isUnknown: true };
 
-/** Result of a check: findings, and subjects without a result. A plain string is a finding with only a text. */
+/** Result of a check: findings, and subjects whose result is unknown. A plain string is a finding with only a text. */
 export type Findings = CheckOutcome | readonly CheckOutcome[];
 export type CheckOutcome = string | Finding | Unknown;
 export type FoundOf = Omit<Finding, 'subject'> | 'unknown' | false | undefined;
@@ -43,8 +43,8 @@ export interface Check<I> extends Durations {
   /** Whether the alert is sent only if `alerts.builtin.enable` lists the kind. */
   readonly isOff?: boolean;
   /**
-   * Collector of the data that the check reads: the check applies only to accounts that enable it. Without current data, the result
-   * is unknown; partial data can prove a finding but not rule one out.
+   * Collector whose data the check reads. The check applies only to accounts that enable this collector. Without current data,
+   * the result is unknown; partial data can prove a finding but not rule one out.
    */
   readonly collector?: keyof ShownFacts;
   /** Whether partial data suffices, because the check reads only a size that includes unreadable rows. */
@@ -56,9 +56,9 @@ export interface Check<I> extends Durations {
 export type AccountCheck = Check<CheckInput>;
 
 /**
- * `for`: how long a finding must last before its alert fires (ms). `keepFiringFor`: how long the alert keeps firing after its last
- * finding (ms): 0 for proven states, because one good answer disproves them; longer for shares and growth, which may exceed their
- * limit again.
+ * `for`: how long a finding must last before its alert fires (ms). `keepFiringFor`: how long the alert keeps firing after its
+ * last finding (ms). This is 0 for proven states, because one good response disproves them. It is longer for shares and growth,
+ * which may soon exceed their limit again.
  */
 type Definition<I> = Partial<Check<I>> & Pick<Check<I>, 'when' | 'check'>;
 
@@ -107,7 +107,7 @@ const LATE = 2 * MINUTE;
 export const covers = (change: { readonly overSeconds: number } | null | undefined, over: number): boolean =>
   change !== null && change !== undefined && 1000 * change.overSeconds >= over - LATE;
 
-/** Converts a time by the service's clock into the agent's. */
+/** Converts a time of the service's clock into a time of the agent's clock. */
 export const toAgentTime = ({ now, serviceNow }: CheckInput, time: number | undefined) =>
   time === undefined ? undefined : time - serviceNow + now;
 

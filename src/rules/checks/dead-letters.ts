@@ -69,8 +69,8 @@ export function withLargestKind(input: CheckInput, sentence: string): Omit<Findi
 }
 
 /**
- * Ends a sentence with the kind that grew most in the last hour, as the page shows it. Returns undefined if the queue did not grow,
- * or the history does not show the kind.
+ * Ends a sentence with the kind that grew most in the last hour, as the page shows it. Returns undefined if the queue did not
+ * grow, or the history does not show the kind.
  */
 export function withGrowingKind(input: CheckInput, sentence: string): Finding | undefined {
   const { all = 0, kinds = [], overSeconds = 0 } = kindChanges(input) ?? {};
@@ -94,15 +94,15 @@ const queueOf = ({ shown: { dlq } }: CheckInput) => {
   return { messages, oldestEntered, counted: dlq?.committed?.selections.get('all') };
 };
 
-/** Window of the earlier size for comparisons. A queue that a job drains every hour reaches its maximum within this window. */
+/** Earlier period whose largest size is compared with the current size. A queue drained every hour peaks in this period. */
 const BEFORE = { from: 90 * MINUTE, to: 10 * MINUTE } as const;
-/** Time for which a size must last to count. */
+/** Time for which a size must last to count as settled (ms). */
 const SETTLED_FOR = 15 * MINUTE;
-/** Hourly series: the highest settled size in the last hour, which is a size that lasted for `SETTLED_FOR`. */
+/** Hourly series: the highest settled size in the last hour. */
 export const SETTLED = '!dlq_settled';
 const DAY = 24 * HOUR;
 
-/** Returns the size that lasted for `SETTLED_FOR` until `at`; undefined if it is unknown. */
+/** Returns the settled size at `at`: the smallest size in the `SETTLED_FOR` before; undefined if it is unknown. */
 const settledAt = (points: readonly Point[], at: number) => min(between(points, at - SETTLED_FOR, at));
 
 /** Returns the highest settled size of a part of the last 75 minutes; undefined if it is unknown. */
@@ -113,8 +113,8 @@ export function highestSettled({ recent }: Pick<CheckInput, 'recent'>, from: num
 }
 
 /**
- * Returns the highest settled size between four hours and one hour ago, so that a queue that is retried in bulk and fills again does
- * not count as growing. If it is unknown, returns the last known settled size of the day.
+ * Returns the highest settled size between four hours and one hour ago, so that a queue that is retried in bulk and fills again
+ * does not count as growing. If it is unknown, returns the last known settled size of the last 24 hours.
  */
 function settledHourAgo(input: CheckInput): number | undefined {
   const { recent, now } = input;
@@ -128,7 +128,7 @@ function settledHourAgo(input: CheckInput): number | undefined {
 
 type Grown = { readonly by: number; readonly overSeconds: number } | 'none' | 'unknown';
 
-/** Growth of the settled size over an hour. `isHighest`: whether the queue has reached its earlier maximum. */
+/** Returns the growth of the settled size in one or six hours. `isHighest`: whether the queue has reached its earlier maximum. */
 function growthOfHours(input: CheckInput, { size, isKnown }: Settled, isHighest: boolean): Grown {
   const { recent, now } = input;
   const before = settledHourAgo(input);
@@ -150,8 +150,8 @@ interface Settled {
 
 /**
  * Returns the growth of the queue and its duration. The size of any queue is a sawtooth curve, because removals appear only after
- * the next complete walk. So growth at once or within an hour counts only if the size is at least the maximum from 90 to 10
- * minutes ago, or the first point of a shorter history. Growth over hours compares sizes that lasted for 15 minutes.
+ * the next complete walk. So sudden growth, and growth over an hour, count only if the size reaches the maximum from 90 to 10
+ * minutes ago or, with a shorter history, its first point. Growth over one or six hours is that of the settled size.
  */
 function growth(input: CheckInput, messages: number): Grown {
   const { recent, now } = input;
@@ -183,7 +183,7 @@ function firstEntry(input: CheckInput, messages: number): Findings {
   return withLargestKind(input, `${plural(messages, 'dead letter')} in a queue that was empty ${ago} ago`);
 }
 
-/** Returns the highest number of stuck failure callbacks, by the default evidence or by one of the rules. */
+/** Returns the highest of several counts of stuck failure callbacks: by the default evidence, and by each auto-cancel rule. */
 function stuck({ shown, autoCancel }: CheckInput): { number: number; rule: string | undefined } {
   return [...(autoCancel?.candidates ?? [])]
     .map(([rule, number]) => ({ number, rule }))

@@ -12,7 +12,7 @@ import { clockTime, count, durationText, growthText, longText, plural } from './
 
 const defineCheck = checksOf('flow_control');
 
-/** Returns the name of a key's recorded waitlist. */
+/** Returns the name of the series with the recorded waitlist of a key. */
 export const waitlistOf = (key: string) => seriesName(flowControlFamilies.waitlistSize.name, { flow_control_key: key });
 
 type WaitingKey = TrackedKey & { readonly waiting: number };
@@ -39,8 +39,8 @@ const readsTake = ({ rounds }: CheckInput) =>
 const MIN_POINTS = 0.7;
 
 /**
- * Returns the growth of a waitlist in the last hour; false unless the minimum of its last third is well above the maximum of its
- * first third, and the waitlist has not shrunk since the second third. A shorter growth may be only the rise of a sawtooth curve.
+ * Returns the growth of a waitlist in an hour; false unless its minimum in the last 20 minutes is well above its maximum in the
+ * first 20 minutes, and it has not shrunk since the middle 20 minutes. A shorter growth may be only the rise of a sawtooth curve.
  */
 function trend(
   input: CheckInput,
@@ -58,7 +58,7 @@ function trend(
   const before = max(between(points, first.at + third, now - third));
   const [least, last] = [min, max].map(of => of(between(points, now - third, now)));
   if (most === undefined || before === undefined || least === undefined || last === undefined) return 'unknown';
-  // A batch of messages only shrinks after its start.
+  // After a single batch of messages has arrived, the waitlist only shrinks.
   if (last < before) return false;
   if (least < BACKLOG_TREND.fewest || !isMoreBy(BACKLOG_TREND.growth, least, most)) return false;
   return { by: waiting - first.value, overSeconds: (now - first.at) / 1000 };

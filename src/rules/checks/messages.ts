@@ -38,7 +38,7 @@ export const messagesOf = (outcome: 'failed' | 'delivered', destination: string)
 export const destinationsOf = (facts: EventsFacts | undefined) =>
   facts?.labelled.counters ? [...facts.destinations].filter(([destination]) => destination !== '') : [];
 
-/** Finds failing destinations. The history contains no values of other destinations. */
+/** Finds failing destinations. The history contains values only of destinations that failed recently. */
 function failingDestinations(input: CheckInput): Findings {
   const part = countedPart(input, attempts.over);
   if (part === undefined) return UNKNOWN;
@@ -70,7 +70,7 @@ const failing =
   (input: CheckInput): Findings => {
     const burnt = burnOf(input, 'failed', pace);
     if (typeof burnt === 'string') return burnt === 'none' ? [] : UNKNOWN;
-    // A slow burn would only repeat a fast one.
+    // A slow burn would only report a fast one again.
     if (pace === 'slow' && (isFailing(input) || hasBurntFast(input))) return UNKNOWN;
     const { bad, all, ratio, allowed, overSeconds } = burnt;
     const sentence = `${count(bad)} of the ${count(all)} messages that ended ${within(overSeconds)} failed: ${percent(ratio)} (the objective allows ${percent(allowed)})`;
@@ -127,7 +127,7 @@ function hasStopped(input: CheckInput): boolean {
 const riseOf = ({ events, changes }: CheckInput, state: EventState, over: number) =>
   changes.rise(seriesName(total.name, { state }), events?.states[state] ?? 0, over);
 
-/** `keepFiringFor` of alerts on a fast burn. Its short window already shows that the burn has ended. */
+/** `keepFiringFor` of alerts on a fast burn. The short window of such a burn already shows when the burn has ended. */
 const KEEP_BURNING_FOR = 10 * MINUTE;
 
 const burnText = (pace: BurnPace) =>
@@ -154,7 +154,7 @@ export const MESSAGES: readonly AccountCheck[] = [
   }),
   defineCheck('messages_late', 'DeliveryMessagesLate', {
     severity: 'critical',
-    // Messages that fail after retries are late first. They are one incident.
+    // Messages that fail after retries are late first: wait, because both alerts would report one incident.
     for: 5 * MINUTE,
     keepFiringFor: KEEP_BURNING_FOR,
     when: 'the condition of `messages_failing`, but with overdue instead of failed messages, and with `objectives.onTime`. Messages on paused flow-control keys do not count. The condition is unknown during `messages_failing`, or if the agent cannot read which keys are paused',

@@ -130,7 +130,7 @@ function staleData(input: CheckInput): Findings {
   return [...found, ...unknownFor(deciding(input).filter(isUnread))];
 }
 
-/** Reasons for the failure of a filter that are often temporary. */
+/** Often temporary reasons for the failure of a filter. */
 const PASSING: ReadonlySet<string> = new Set(['server', 'timeout', 'network', 'rate_limited', 'unauthorized']);
 
 export const READING: readonly AccountCheck[] = [
@@ -235,7 +235,7 @@ export const READING: readonly AccountCheck[] = [
   }),
   defineCheck('rows_unreadable', 'DeliveryDataIncomplete', {
     for: 5 * MINUTE,
-    when: 'the last read of a required list found unreadable rows or values',
+    when: 'the last read of dead letters, events or flow-control keys found unreadable rows or values',
     check: eachOf(
       input => [...new Set(polled(input).map(({ collector }) => collector))],
       collector => collector,

@@ -19,10 +19,10 @@ const RECORDED_FOR = 20 * MINUTE;
 export function createRecordedForChecks() {
   let errors: ReadonlyMap<string, number> = new Map();
   let failedAt = new Map<string, number>();
-  /** Ended messages by destination at the last hourly values. */
+  /** Numbers of ended messages by destination when the last hourly values were recorded. */
   let ended: ReadonlyMap<string, Ended> = new Map();
 
-  /** Whether messages failed and none was delivered since the last hourly values, or recorded failures rose within a day. */
+  /** Whether messages only failed since the last hourly values, or more have failed since a value recorded in the last day. */
   function isFailing(destination: string, { failed, delivered }: Ended, input: CheckInput) {
     const last = ended.get(destination);
     if (last && failed > last.failed && delivered === last.delivered) return true;
@@ -31,7 +31,7 @@ export function createRecordedForChecks() {
   }
 
   return {
-    /** Returns attempts by failing destination, for every sample. */
+    /** Returns the numbers of attempts by failing destination, which every sample contains. */
     attempts(facts: EventsFacts | undefined, now: number): ReadonlyMap<string, number> {
       const all = destinationsOf(facts);
       for (const [destination, { events }] of all) {
@@ -61,7 +61,7 @@ export function createRecordedForChecks() {
         [finishedOf('delivered'), events.finished.delivered],
         [finishedOf('failed'), events.finished.failed],
         [eventFamilies.overdue.name, shown.events.committed.log.overdue],
-        // Otherwise the next value includes this hour.
+        // Without fresh data, omit the value: the next one then includes this hour.
         ...(dataOf('flow_control').data === 'fresh' ? [[OVERDUE_PAUSED, overduePausedTotal(input)] as const] : []),
         ...failing.flatMap(([destination, { finished }]) => [
           [messagesOf('failed', destination), finished.failed] as const,

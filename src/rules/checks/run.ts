@@ -20,7 +20,7 @@ export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
   ...AUTO_CANCEL,
 ];
 
-/** Result of a check: its findings, and the subjects without a result. */
+/** Result of a check: its findings, and the subjects whose result is unknown. */
 export interface CheckResult {
   readonly check: Omit<Check<never>, 'check'>;
   readonly findings: readonly Finding[];

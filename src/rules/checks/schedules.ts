@@ -24,7 +24,7 @@ const eachSchedule = (
 
 const missed = (source: CheckedSchedule['source']) =>
   ({
-    // An hourly schedule that misses every other start must not flap.
+    // If an hourly schedule misses every other start, its alert must not flap.
     keepFiringFor: HOUR,
     when: 'a schedule missed its last expected start',
     check: eachSchedule(source, (input, { name, state, lastStarted }) => {

@@ -12,7 +12,7 @@ const ofQueues = checksOf('queues');
 
 type Queue = QueuesFacts['shown'][number] & { readonly lag: number };
 
-/** Runs a check for each queue with waiting messages. The reported number of messages proves nothing by itself. */
+/** Runs a check for each queue with waiting messages. The service's number of messages is sometimes too low. */
 const eachQueue = (check: (input: CheckInput, queue: Queue) => FoundOf) =>
   eachOf(
     ({ shown }) => (shown.queues?.now?.shown ?? []).filter(({ name, lag }) => lag !== 0 && name !== OTHER),
@@ -54,7 +54,7 @@ function planOf(input: CheckInput): (PlanFacts & { usage: NonNullable<PlanFacts[
 }
 
 const DAY = 24 * HOUR;
-/** Minimum time of the day from which a rate is computed (ms). */
+/** Minimum time since midnight from which a rate is computed (ms). */
 const MIN_TIME = HOUR;
 /** Precision of the forecast (ms). */
 const ROUNDED_TO = 10 * MINUTE;

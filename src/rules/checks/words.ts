@@ -14,9 +14,9 @@ export function clockTime(time: number, now: number): string {
 /** Describes the window of a condition (ms): `in the last 15 minutes`, `in the last hour`. For documents. */
 export const inLast = (ms: number) => `in the last ${longText(ms).replace(/^1 /, '')}`;
 
-/** Describes the limit of a growth: `20 %, but at least 20 and at most 50 messages`. For documents. */
+/** Describes the limit of a growth: `20 % (minimum 20, maximum 50 messages)`. For documents. */
 export const growthText = ({ share: of, fewest, many }: Growth) =>
-  `${percent(of)}, but at least ${fewest} and at most ${many} messages`;
+  `${percent(of)} (minimum ${fewest}, maximum ${many} messages)`;
 
 /** Describes the window of a change: `in the last hour`, `in 12 min`. */
 export const within = (overSeconds: number) =>

@@ -14,7 +14,7 @@ export interface ChartLine {
   readonly name?: string;
   readonly look?: Look;
   readonly where?: Readonly<Record<string, string>> | undefined;
-  /** One line for each value of this label, at most `top`: first the keys of `looks`, then the largest values. */
+  /** Draws one line for each value of this label, at most `top` lines: the keys of `looks`, followed by the largest values. */
   readonly by?: string;
   readonly looks?: Readonly<Record<string, Look>>;
   readonly top?: number;

@@ -24,7 +24,7 @@ export interface Layout {
   readonly nav: keyof typeof PLACES;
   /** The client script updates elements with `id` and `data-live`, except parts with `data-keep`. */
   readonly body: Html;
-  /** Additional files of assets/, in order: scripts (modules, except for a library) and styles. */
+  /** Additional style sheets and scripts from assets/, in loading order. The scripts are modules, except the library. */
   readonly uses?: readonly string[];
 }
 

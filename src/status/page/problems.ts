@@ -38,7 +38,7 @@ export const named = (text: string) =>
 export const accountLink = (account: string, { root }: PageContext) =>
   html`<a href="${root + accountPath(account)}">${named(account)}</a>`;
 
-/** Renders a message id, as a link if its page can request the message. */
+/** Renders a message id. Adds a link to the page of the message if the page accepts the id. */
 export const messageLink = (account: string, id: string, { root }: Pick<PageContext, 'root'>) =>
   isSaneId(id) ? html`<a href="${root + accountPath(account)}/messages/${id}">${named(id)}</a>` : named(id);
 

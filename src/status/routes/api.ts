@@ -18,7 +18,7 @@ function sendError(error: unknown, _request: Request, response: Response, next: 
 
 const NO_QUERY = z.object({});
 
-/** Serves the endpoints of the table. */
+/** Creates the routes of `API_ENDPOINTS`. */
 export function apiRoutes(served: Served): Router {
   // A response may have thousands of rows: concurrent responses would exhaust memory.
   const serially = pLimit(1);

@@ -50,7 +50,7 @@ async function send(response: Response, page: Html, status = 200): Promise<void>
     .status(status)
     .set({ ...HEADERS, 'Cache-Control': 'no-store', Vary: 'Accept-Encoding' })
     .type('html');
-  // Browsers request the page on every change. Compression shrinks a page with a hundred accounts to a twentieth of its size.
+  // Browsers request the page every 15 s. Compression shrinks a page with a hundred accounts to a twentieth of its size.
   if (response.req.acceptsEncodings('gzip') !== 'gzip') response.send(page.text);
   else response.set('Content-Encoding', 'gzip').send(await compress(page.text));
 }
