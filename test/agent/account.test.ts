@@ -57,7 +57,7 @@ function setUp(accounts: readonly { readonly name: string; readonly baseUrl: str
 const sum = ({ sources }: Account, family: string) =>
   sources.flatMap(source => source.samples().get(family) ?? []).reduce((all, { value }) => all + value, 0);
 
-it('reopens an account without resetting its counters or polling it while closed, and keeps another account running', async () => {
+it('an account keeps its counters when it is closed and reopened, sends no requests while closed, and does not affect another account', async () => {
   const clock = createManualClock();
   const emulator = await startEmulator({
     clock,
@@ -150,7 +150,7 @@ it('closes an account immediately even if the service does not respond', async (
   expect(seen()).toEqual(before);
 });
 
-it('if responses omit a list, keeps its data until three rounds agree, also across a restart', async () => {
+it('withdraws the data of a list when three consecutive rounds get responses without the list, even across a restart', async () => {
   const real: Readonly<Record<string, object>> = {
     '/v2/dlq': { messages: [{ dlqId: '1-0' }, { dlqId: '2-0' }] },
     '/v2/events': { events: [] },
@@ -192,7 +192,7 @@ it('if responses omit a list, keeps its data until three rounds agree, also acro
   expect(await run(await open('b'), 'full', 'tail', 'list')).toEqual([true, true, true]);
 });
 
-it('probes a missing list once an hour, reads it once it appears, and reports the account as up in any case', async () => {
+it('probes a missing list every hour, reads it as soon as it appears, and reports the account as up in any case', async () => {
   const clock = createManualClock();
   let lists: 'absent' | 'failing' | 'present' = 'absent';
   const service = await serve((request, response) => {

@@ -15,7 +15,7 @@ describe.skipIf(!requireProgram('promtool'))('printed rules', () => {
     );
   });
 
-  it('a printed age rule uses the maximum age across all replicas', () => {
+  it('a printed alert rule for old dead letters uses the maximum age across all replicas', () => {
     const folder = newFolder();
     copyFileSync(RULES, join(folder, 'rules.yaml'));
     const oldest = (instance: string) =>

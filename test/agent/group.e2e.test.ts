@@ -119,7 +119,7 @@ it('a standby without a leader answers 503, and does not forward a request that 
   expect((await fetch(`${one.agent.url}/metrics`)).status).toBe(200);
 });
 
-it('a standby takes over after SIGTERM of the leader, which has saved everything before it releases the lease', async () => {
+it('on SIGTERM, the leader saves everything before it releases the lease, and a standby then takes over', async () => {
   const { database, start, shown } = await setUp();
   const one = await start('one', BOTH);
   await eventually(async () => expect(await shown(one)).toEqual([BOTH]));
@@ -136,7 +136,7 @@ it('a standby takes over after SIGTERM of the leader, which has saved everything
   expect(one.isLost).toBe(false);
 });
 
-it('a paused leader sends no request and commits nothing after a takeover, and ends', async () => {
+it('a leader that resumes after a takeover sends no request, commits nothing and ends', async () => {
   const { database, time, calls, atNext, start, shown } = await setUp();
   let paused = 0;
   const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + paused };
@@ -183,7 +183,7 @@ it('a leader keeps reading during a database outage that is longer than the leas
   expect(one.isLost).toBe(false);
 });
 
-it('a reload changes the accounts of the leader, and the accounts that a standby opens later', async () => {
+it('a reload of the leader changes its accounts, and a reload of a standby changes the accounts that it opens after a takeover', async () => {
   const { configOf, start, shown } = await setUp();
   const one = await start('one', BOTH);
   await eventually(async () => expect(await shown(one)).toEqual([BOTH]));

@@ -214,7 +214,7 @@ const READ: readonly (readonly [key: string, account: object, more?: object])[] 
 describe('reload during an outage', () => {
   const KEYS = new Set([...UNREAD, ...READ].map(([key]) => key));
 
-  it('the tables of changes contain every key of an account except name and baseUrl', () => {
+  it('the tables of configuration changes in this test contain every key of an account except name and baseUrl', () => {
     const all = [...Object.keys(accountOptions.shape), 'collect', 'upstream', 'objectives'];
     expect(all.filter(key => !KEYS.has(key))).toEqual(['name', 'baseUrl']);
   });

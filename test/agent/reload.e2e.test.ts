@@ -62,7 +62,7 @@ async function setUp(options: Partial<AgentDeps> = {}) {
   return { service, folder, file, account, textOf, write, start, waits, release };
 }
 
-it('opens added, reopens changed and closes removed accounts without affecting others', async () => {
+it('opens added accounts, reopens changed ones and closes removed ones, without affecting unchanged accounts', async () => {
   const { account, write, start, waits, release } = await setUp();
   const { agent, value, waiting, reads } = await start({
     accounts: ['kept', 'changed', 'gone'].map(name => account(name)),

@@ -97,7 +97,7 @@ it('does not start auto-cancel if the agent is stopped while auto-cancel is bein
   expect(clock.sleepers).toBe(0);
 });
 
-it('resumes auto-cancel when a reload reverts the configuration change of an account that could not be saved', async () => {
+it('resumes auto-cancel when a reload reverts a configuration change that was not applied because the account could not be saved', async () => {
   const { clock, broken, supervisor, loaded } = await setUp(() => pausedByAlerts(false), true);
   const acting = () => supervisor.state().autoCancel?.accounts.map(({ account }) => account);
   broken.isFull = true;

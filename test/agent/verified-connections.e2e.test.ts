@@ -112,7 +112,7 @@ describe('with NODE_TLS_REJECT_UNAUTHORIZED=0', () => {
     expect(requests).toEqual([]);
   });
 
-  it('traces are sent only if the certificate is trusted, by default or by OTEL_EXPORTER_OTLP_CERTIFICATE', async () => {
+  it('traces are sent only if the certificate is trusted by default or because of OTEL_EXPORTER_OTLP_CERTIFICATE', async () => {
     const { url, requests } = await serveTls();
     expect(await exportTo(url)).toBe(1);
     expect(requests).toEqual([]);

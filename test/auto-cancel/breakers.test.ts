@@ -132,7 +132,7 @@ describe('candidate breaker', () => {
     expect(scene.sent).toEqual(['i0']);
   });
 
-  it('the population of the candidate breaker includes all listed callbacks, but cancelled ones are not candidates', async () => {
+  it('cancelled callbacks that are still listed count towards the population of the candidate breaker, but not as candidates', async () => {
     const section = { breaker: { candidates: { max: 99, percent: 30, minPopulation: 10 } }, rules: [rule('jobs')] };
     const scene = await warmScene(section);
     const healthy = many(7, ':idle_for', 100);

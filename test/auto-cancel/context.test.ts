@@ -336,7 +336,7 @@ describe('clock steps', () => {
     expect(scene.sent).toEqual(['a', 'b', 'c']);
   });
 
-  it('after the clock is set forward during a look-up, the next walk sends no cancel', async () => {
+  it('no cancel is sent after the next walk if the clock was set forward during a look-up', async () => {
     const scene = await warmScene();
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);
     scene.onEvents = async () => {

@@ -52,7 +52,7 @@ describe('decisions', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('from the moment it expires, a rule plans cancels instead of sending them', async () => {
+  it('as soon as a rule expires, it plans cancels instead of sending them', async () => {
     const expires = '2026-06-01T01:00:00Z';
     const scene = await warmScene({ rules: [rule('jobs', { expires })] });
     await scene.wait(Date.parse(expires) - scene.clock.now() - MINUTE - 1);
@@ -86,7 +86,7 @@ describe('decisions', () => {
     expect(scene.sent).toEqual([]);
   });
 
-  it('the first of two rules with the same mode applies, and the explanation contains the findings of the other', async () => {
+  it('the first of two rules with the same mode applies, and the explanation contains the findings of the other rule', async () => {
     const scene = await warmScene({ rules: [rule('first'), rule('second')] });
     expect(await scene.walk('a:first=idle_for,second=stuck b:first=no_match,second=stuck')).toBe(
       'intent b second 1\nanswered b 1 accepted\nleft a idle_for',
@@ -186,7 +186,7 @@ describe('failed runs', () => {
     expect(scene.sent).toEqual(['a', 'b']);
   });
 
-  it('if a commit was rejected but stored its intent, the callback is read back before a cancel is sent', async () => {
+  it('if a rejected commit has stored an intent, the callback is read back before a cancel is sent', async () => {
     const scene = await warmScene();
     scene.failedCommitsAreWritten = true;
     scene.failCommitsAfter(0);

@@ -88,7 +88,7 @@ describe('event look-ups', () => {
     expect(scene.autoCancel().numbers().skips).toMatchObject([{ rule: 'jobs', reason: 'unknown_idle_for', count: 1 }]);
   });
 
-  it('event look-ups use the latest event for the message or its callback', async () => {
+  it('event look-ups use the later of the last events of the message and its callback', async () => {
     const scene = await warmScene();
     scene.messages.set('a', 'c');
     scene.events.set('m-a', scene.clock.now() - 3 * HOUR);

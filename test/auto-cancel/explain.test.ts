@@ -69,7 +69,7 @@ it('an explanation contains attempts and outcome', async () => {
   expect(other.explain('a')).toMatchObject({ attempts: 0, outcome: 'planned' });
 });
 
-it('an explanation of a planned callback names plan mode as the reason, even while cancels are suspended, until the rule may act', async () => {
+it('until its rule may act, the explanation of a planned callback names plan mode as the reason, even while cancels are suspended', async () => {
   const windows = { deny: [{ from: '2026-06-03T00:00:00Z', to: '2026-06-09T00:00:00Z', reason: 'freeze' }] };
   const jobs = (mode: string) => ({
     rules: [rule('jobs', { mode, grace: '30m', windows, cooldown: { perUrl: '1d' } })],

@@ -126,7 +126,7 @@ describe('pruning', () => {
     expect([state.actions.size, [...state.blindEnds.keys()]]).toEqual([0, ['d']]);
   });
 
-  it('pruning keeps uses of the last day and, for a year, the latest use of each URL', () => {
+  it('pruning keeps the plans and cancels of the last day and, for a year, the latest plan and cancel of each URL', () => {
     const state = emptyJournal();
     const use = (at: number, url: string, isPlan = false) => state.uses.push({ at, rule: 'r', url, isPlan });
     use(1, 'a');

@@ -80,7 +80,7 @@ describe('journals', () => {
       return { journal, outcomes, steps, reopened, setReadable: (value: boolean) => (isReadable = value) };
     }
 
-    it('stored lines of a rejected commit are added to the state before the next lines, which get the next numbers', async () => {
+    it('before further lines are appended, the stored lines of a rejected commit are added to the state, and numbering continues after them', async () => {
       const { journal, outcomes, steps, reopened } = await openUnsure();
       outcomes.push('written');
       await expect(journal.append(linesOf('intent 1, answered 1 unknown'))).rejects.toThrow('connection lost');

@@ -193,7 +193,7 @@ describe('the stage “next delivery”', () => {
     expect(scene.asked).not.toContain('action runs');
   });
 
-  it('the stage “next delivery” precedes only the deadline, and applies before the intent and before the request', () => {
+  it('the stage “next delivery” comes right before the last stage, “deadline”, and is evaluated both before the intent and before the request', () => {
     expect(STAGES.slice(-2).map(({ name }) => name)).toEqual(['next delivery', 'deadline']);
     expect(STAGES.at(-2)?.phases).toEqual(['decide', 'send']);
   });

@@ -61,7 +61,7 @@ function setUp() {
 }
 
 describe('approvals', () => {
-  it('an approval by action id, by a prefix of that id or by dlqId is executed by the holder of the account', async () => {
+  it('an approval by action id, by a prefix of that id or by dlqId is executed by the agent that runs the account', async () => {
     const { hold, give, approve, waits, lines, orders } = setUp();
     await waits('a', 'action-a', '1-0');
     await waits('c', 'deed-c', '2-0');
@@ -215,7 +215,7 @@ describe('orders', () => {
     expect([await lines('a'), await orders()]).toEqual([[{ step: 'breaker_reset', by: 'bob' }], []]);
   });
 
-  it('an order is executed only once even if the process dies before it deletes the row', async () => {
+  it('an order is executed only once even if the process dies before it deletes the row of the order', async () => {
     const { hold, give, opens, orders, lines, store } = setUp();
     await opens('a');
     await give(RESET);

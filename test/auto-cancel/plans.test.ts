@@ -66,7 +66,7 @@ describe('planned callbacks', () => {
     expect(await scene.walk('a')).not.toContain('observed');
   });
 
-  it('a planned callback has an unknown outcome if a gap between walks ends its episode, even if it succeeded', async () => {
+  it('a planned callback has an unknown outcome if a gap between walks ends its episode, even if the callback succeeded', async () => {
     const scene = await plannedScene();
     scene.states.set('a', 'success');
     await scene.wait(31 * MINUTE);

@@ -10,7 +10,7 @@ const FREEZE = { from: Date.parse('2026-12-20T00:00:00Z'), to: Date.parse('2027-
 const at = (windows: Windows, time: string) => windowReason(windows, Date.parse(time)) ?? 'open';
 
 describe('allow and deny windows', () => {
-  it('windows are always open if none is configured', () =>
+  it('the state of windows is always open if no window is configured', () =>
     expect(at({ allow: [], deny: [] }, '2027-03-01T03:00:00Z')).toBe('open'));
 
   // In Europe/Amsterdam, clocks change from UTC+1 to UTC+2 on Sunday 2027-03-28, and back on Sunday 2027-10-31.

@@ -146,7 +146,7 @@ describe('healthcheck of an agent that is not running', () => {
     expect(await healthcheck(file)).toMatchObject({ code: 1, stdout: '' });
   });
 
-  it('healthcheck exits with 1 if an agent with another store has the port', async () => {
+  it('healthcheck exits with 1 if the port is used by an agent with another store', async () => {
     const listen = `127.0.0.1:${await freePort()}`;
     const { agent, file } = await startAgent({}, { listen });
     await agent.end();

@@ -5,7 +5,7 @@ import { startCli } from '../support/cli.ts';
 import { newFolder } from '../support/folder.ts';
 import { serve } from '../support/http-service.ts';
 
-it('notify test sends one marked notification and prints the answer, with exit code 0, 1 or 2', async () => {
+it('notify test sends a test notification to each address, prints the responses, and exits with 0, 1 or 2', async () => {
   const bodies: string[] = [];
   const service = await serve((request, response) => {
     let text = '';

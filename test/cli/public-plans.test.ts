@@ -19,15 +19,15 @@ function needsIn(more = '', facts = {}) {
 const RULE = '{ name: r, match: { label: { in: [x] } }, stuckWhen: { inProgressFor: 48h, snapshots: 8, idleFor: 4d } }';
 
 describe('needs of an account', () => {
-  it('needsOf returns the times of objectives and sweep by default, and leaves unread data unknown', () => {
+  it('by default, needsOf requires the retention times objectives.dlqMaxAge and lateSweep, and returns undefined for unread data', () => {
     expect(needsIn()).toEqual({ dlq: DAY, events: 30 * MINUTE });
   });
 
-  it('needsOf returns the times of auto-cancel rules if they exceed the default times', () => {
+  it('needsOf requires the retention that auto-cancel rules need if it exceeds the default', () => {
     expect(needsIn(`autoCancel: { mode: plan, rules: [${RULE}] }`)).toEqual({ dlq: 2 * DAY, events: 4 * DAY });
   });
 
-  it('needsOf counts queues and schedules beyond the cap and finds the highest parallelism of a key', () => {
+  it('needsOf includes queues and schedules beyond the cap, and returns the highest parallelism limit of all keys', () => {
     const facts = {
       flow_control: { now: { shown: [{ parallelismLimit: 20 }, { parallelismLimit: 3 }, {}] } },
       queues: { now: { shown: [{}, {}], beyondCap: 9 } },

@@ -12,7 +12,7 @@ describe('placeholders', () => {
     },
   );
 
-  it('shipped rules quote the job in PromQL, but not in labels and texts', () => {
+  it('shipped rules quote the job name in PromQL, but contain it unchanged in labels and texts', () => {
     const job = 'a"b\\c $& <<window>>';
     const { rules } = shippedRules({ job }).default;
     expect(rules.find(({ alert }) => alert === 'DeliveryAgentDown')).toMatchObject({

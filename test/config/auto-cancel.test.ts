@@ -128,7 +128,7 @@ it('warns, except in mode plan, if cancels would use the reading token because a
   expect(load(acting('plan'), accounts).warnings).toEqual([]);
 });
 
-it('accepts names and kinds of built-in alerts in pauseWhileAlerts, if they are sent', () => {
+it('accepts names and kinds of built-in alerts in pauseWhileAlerts if these alerts are enabled', () => {
   const paused = (names: string, builtin: string) => {
     const alerts = `alerts: { enabled: true, builtin: ${builtin} }\n`;
     return load(`  pauseWhileAlerts: ${names}`, ACCOUNT + alerts).config.autoCancel.pauseWhileAlerts;

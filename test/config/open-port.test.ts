@@ -32,7 +32,7 @@ it('server.public and webConfigFile end the warning, and public: false does not'
   expect(() => openPorts({ server: { public: 'yes' }, accounts })).toThrow('server.public: must be true or false');
 });
 
-it('a listener for probes alone causes no further warning', () => {
+it('a probesListen address that other hosts can reach causes no warning', () => {
   const server = { listen: '127.0.0.1:1', probesListen: '0.0.0.0:2' };
   expect(parseConfig(JSON.stringify({ server, accounts }), 'x.yaml', { T: 'x' }).warnings).toEqual([]);
 });

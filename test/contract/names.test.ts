@@ -16,7 +16,7 @@ describe.each(readdirSync(FOLDER))('names of %s', file => {
   });
 });
 
-it('public names include labels of metrics, allowed values of keys, options and arguments of commands, and response properties', async () => {
+it('public names include metric labels, command options and arguments, response properties, and the allowed values of configuration keys', async () => {
   const names = await publicNames();
   expect(names).toMatchObject({
     metrics: expect.arrayContaining(['delivery_dlq_left_total counter {reason}']),

@@ -51,7 +51,7 @@ describe.each([600_000, -600_000])('a service whose clock is %d ms ahead', ahead
   });
 });
 
-it('a wrong Date alone does not hide events', async () => {
+it('a wrong Date header hides no events, and is ignored once an event contradicts it', async () => {
   const { agent, delivered } = await setUp(0, 600_000);
   await eventually(async () => expect(await agent.value('delivery_service_clock_skew_seconds')).toBeGreaterThan(590));
   delivered('msg_1');

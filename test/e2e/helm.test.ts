@@ -102,7 +102,7 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
     expect(compile(manifests.filter(({ metadata }) => !metadata.name.includes('-dashboard-')))).toBe('');
   });
 
-  it('the documented examples are one for many accounts and one for PostgreSQL', () => {
+  it('docs/helm.md contains two examples of values: one for many accounts and one for PostgreSQL', () => {
     expect(Object.keys(EXAMPLES)).toEqual(['many.yaml', 'postgres.yaml']);
   });
 
@@ -262,7 +262,7 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
     expect(configOf(render(EVERYTHING), 'watch').server.public).toBe(false);
   });
 
-  it('a database URL in a file replaces the variable', () => {
+  it('if store.url names a file, the pods get no variable DATABASE_URL', () => {
     const url = { file: '/run/secrets/delivery-watch/url' };
     const manifests = render({ ...REPLICAS, config: { accounts: [ACCOUNT], store: { url } } });
     expect(configOf(manifests, 'delivery-watch-replicas').store).toEqual({ kind: 'postgres', url });
@@ -292,7 +292,7 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
     expect(podOf(manifests).spec.securityContext).toEqual({ fsGroupChangePolicy: 'OnRootMismatch' });
   });
 
-  it('without a configuration, the Secret names the account, and probes use the only port', () => {
+  it('without a configuration, the URL and token of the account come from the Secret, and probes use the only port', () => {
     const manifests = render({});
     expect(manifests.map(({ kind, metadata }) => `${kind} ${metadata.name}`).sort()).toEqual(
       ['NetworkPolicy', 'Service', 'ServiceAccount', 'StatefulSet'].map(kind => `${kind} delivery-watch`),
@@ -342,7 +342,7 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
     expect(own.filter(each => !each)).toHaveLength(1);
   });
 
-  it('dashboards are those of the folder, and rules pass promtool', () => {
+  it('the chart contains the dashboards and rules of the folder dashboards/, and its rules pass promtool', () => {
     const manifests = render(EVERYTHING);
     const dashboards = manifests.filter(({ metadata }) => metadata.name.includes('-dashboard-'));
     const files = globSync('dashboards/*.json').map(file => basename(file));

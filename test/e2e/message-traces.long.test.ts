@@ -127,7 +127,7 @@ function treeOf(spans: readonly ReceivedSpan[], parent = '', indent = ''): strin
 }
 
 describe('message traces', () => {
-  it('a message joins its publisher’s trace: publisher, delivery, three attempts', async () => {
+  it('the spans of a message with three attempts join its publisher’s trace as a delivery span with three children', async () => {
     const { receiver, agent, start, deliver, publish } = await setUp({
       OTEL_RESOURCE_ATTRIBUTES: 'deployment.environment.name=test,service.name=renamed',
     });

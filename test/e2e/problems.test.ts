@@ -76,7 +76,7 @@ async function shownBy(agent: Agent) {
   return [...new Set(all.map(each => JSON.stringify(each)))].map(each => JSON.parse(each));
 }
 
-it('a problem has the same start and text in API, page, report and notification, and in delivery_problem, across a kill', async () => {
+it('a problem has the same start and text in the API, page, report and notification, and delivery_problem shows it, even after a kill', async () => {
   const { agent, state, sent } = await setUp();
   await agent.start();
   await eventually(() => expect(sent).toHaveLength(1));

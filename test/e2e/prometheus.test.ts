@@ -45,7 +45,7 @@ describe.skipIf(promtools.length === 0)('metrics of the demo', () => {
 });
 
 describe.each(bothVersions('prometheus'))('scrapes and service discovery of %s', program => {
-  it('a real Prometheus that asks for native histograms scrapes numbers that match the emulator, and classic histograms', async () => {
+  it('a real Prometheus with native histograms enabled scrapes numbers that match the emulator, and still gets classic histograms', async () => {
     const { page, emulator } = await startDemo();
     const prometheus = await startPrometheus({
       program,

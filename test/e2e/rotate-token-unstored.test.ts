@@ -110,7 +110,7 @@ describe('responses that cannot be stored', () => {
     },
   );
 
-  it('rotate-token sends nothing if files are limited to less than a response', async () => {
+  it('rotate-token sends nothing if the file size limit is too low for a response', async () => {
     const rotation = await startRotation();
     const { code, stderr } = await rotation.run(['--yes'], {}, ['sh', '-c', 'ulimit -f 8; exec "$@"', 'sh']);
     expect([code, rotation.resets(), rotation.names().includes('token.rotating.json')]).toEqual([1, 0, false]);

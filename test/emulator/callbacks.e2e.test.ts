@@ -75,7 +75,7 @@ describe('cancelling a failure callback', () => {
 });
 
 describe('retrying a failure callback', () => {
-  test('a retry requires a failed callback and returns its run', async () => {
+  test('a retry requires a failed callback and returns the workflow run of the callback', async () => {
     const emulated = await emptyEmulator();
     const { state } = emulated;
     const dlqId = state.addFailedRun({ callbackState: 'CALLBACK_FAIL', workflowRunId: 'wfr_1', workflowCreatedAt: 7 });

@@ -130,7 +130,7 @@ describe('list of cancel requests', () => {
   );
 });
 
-test('the official clients can read rows and retry a failed callback with different callbackState options', async () => {
+test('the official clients can read rows and retry a failed callback under several values of the dialect option callbackState', async () => {
   for (const callbackState of ['failureCallbackInfo', 'both', 'absent'] as const) {
     const emulated = await emptyEmulator({ dialect: { callbackState } });
     const { url: baseUrl, token } = emulated;

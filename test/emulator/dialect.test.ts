@@ -24,7 +24,7 @@ describe('flow control', () => {
     expect((await ask(emulated, '/v2/flowControl/k')).body).toEqual({ flowControlKey: 'k', waitListSize: 3 });
   });
 
-  test('zero values of a flow-control key can be omitted, including in the newer fields', async () => {
+  test('zero values of a flow-control key can be omitted, in both the older and the newer fields', async () => {
     const emulated = await emptyEmulator({ dialect: { flowControlZeros: 'omitted', flowControlFields: 'all' } });
     emulated.state.setWaitlist('k', 0);
     expect((await ask(emulated, '/v2/flowControl/k')).body).toEqual({ flowControlKey: 'k' });

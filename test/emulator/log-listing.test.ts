@@ -142,7 +142,7 @@ describe('duplicate events', () => {
 });
 
 describe('pages that repeat the last row of the previous page', () => {
-  test('the repeated row counts towards the requested count of a page, unless that count is one', async () => {
+  test('the repeated row counts towards the requested count of a page, unless the requested count is 1', async () => {
     const emulated = await emptyEmulator({ dialect: { cursorSeam: 'repeats' } });
     addAll(emulated, ['a', 'b', 'c', 'd']);
     expect(await split(emulated, [['count', '2']])).toEqual(['dc', 'cb', 'ba']);

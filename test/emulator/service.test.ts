@@ -101,7 +101,7 @@ describe('schedules', () => {
 });
 
 describe('queues', () => {
-  test('a paused queue delivers nothing and its lag grows; resumed, it drains', async () => {
+  test('a paused queue delivers nothing and its lag grows; after the queue is resumed, it delivers and its lag shrinks', async () => {
     const emulated = await emptyEmulator({ scenario: 'steady' });
     const queue = async () => (await ask(emulated, '/v2/queues/media')).body;
     expect((await ask(emulated, '/v2/queues')).body.map(({ name }: { name: string }) => name)).toEqual([
@@ -151,7 +151,7 @@ describe('workflow runs', () => {
     expect(created).toEqual(created.toSorted((a, b) => b - a));
   });
 
-  test('in the steady scenario no run is older than an hour; stuck-run has some', async () => {
+  test('no run is older than an hour in the scenario steady, but some are in the scenario stuck-run', async () => {
     const stuck = `state=RUN_STARTED&toDate=${NOON - HOUR}`;
     expect(await pageOf(await emulator({ scenario: 'steady' }), stuck)).toEqual({ cursor: '', runs: [] });
     const { runs } = await pageOf(await emulator({ scenario: 'stuck-run' }), stuck);

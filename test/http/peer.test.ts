@@ -16,7 +16,7 @@ const ask = (url: string, more: Partial<Parameters<typeof requestPeer>[0]> = {},
   requestPeer({ url, key: KEY, id: '1-0', isLocal: false, ...more }, signal);
 
 describe('signed requests', () => {
-  it('a signed GET request is accepted without a password, for the signed path and query alone', async () => {
+  it('a signed GET request is accepted without a password, but only for the signed path and query', async () => {
     const { status, ask } = await serve(USERS, { peerKey: KEY, explain: async () => [{ account: 'a' }] });
     expect(await ask(EXPLAIN, signed())).toMatchObject({ status: 200, text: '[{"account":"a"}]' });
     expect(await status(EXPLAIN)).toBe(401);
@@ -46,7 +46,7 @@ describe('signed requests', () => {
     },
   );
 
-  it('a request signed by a user of another store is rejected even by an agent without passwords', async () => {
+  it('a request signed by an agent with another store is rejected, even by an agent without passwords', async () => {
     for (const peerKey of [createPeerKey('another'), undefined]) {
       const { status } = await serve({}, { ...(peerKey && { peerKey }), explain: async () => [{ account: 'a' }] });
       expect([await status(EXPLAIN), await status(EXPLAIN, signed())]).toEqual([200, 401]);

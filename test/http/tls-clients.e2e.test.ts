@@ -78,7 +78,7 @@ describe('hostile TLS clients', () => {
     expect(reported().length).toBeLessThan(3);
   });
 
-  it('unfinished TLS handshakes count towards maxConnections, and are closed for new connections', async () => {
+  it('unfinished TLS handshakes count towards maxConnections; once they are closed, new connections are accepted', async () => {
     const { open, reported, status } = await serveTls({ maxConnections: 5 });
     const sockets = Array.from({ length: 20 }, open);
     await eventually(() => expect(reported()).toContain('connections'));

@@ -37,7 +37,7 @@ it.each([
   ['Fri, 99 Nov 2026 08:49:42 GMT', undefined],
 ])('retryAfterMs reads %j, at most an hour', (header, wait) => expect(retryAfterMs(header, NOW)).toBe(wait));
 
-it('retryAfterMs never returns a negative wait, or one above an hour', () =>
+it('retryAfterMs never returns a negative time or more than an hour', () =>
   fc.assert(
     fc.property(fc.oneof(fc.string(), fc.double().map(String), fc.date({ noInvalidDate: true }).map(String)), text => {
       const wait = retryAfterMs(text, NOW) ?? 0;

@@ -115,7 +115,7 @@ describe('the PromQL examples in docs/dashboards.md', () => {
   const [, block = ''] = /^```promql\n(.*?)^```/ms.exec(readFileSync('docs/dashboards.md', 'utf8')) ?? [];
   const examples = [...block.matchAll(/^# (.*)\n(.*)$/gm)].map(([, title = '', expr = '']) => [title, expr] as const);
 
-  it('there are five examples', () => expect(examples).toHaveLength(5));
+  it('docs/dashboards.md contains five PromQL examples', () => expect(examples).toHaveLength(5));
 
   it.each(examples)('an example uses only existing series and labels: %s', (_title, expr) =>
     expect(faultsOf(expr)).toEqual([]),
@@ -137,7 +137,7 @@ describe('runbooks', () => {
 
   const files = globSync('docs/runbooks/*.md').map(file => basename(file, '.md'));
 
-  it('each alert of Prometheus and of the agent has a runbook, and each runbook belongs to one', () => {
+  it('each alert of Prometheus and of the agent has a runbook, and each runbook belongs to an alert', () => {
     expect(files.sort()).toEqual([...new Set([...alerts.map(({ alert }) => alert), ...BUILTIN_ALERTS])].sort());
   });
 

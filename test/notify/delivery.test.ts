@@ -145,7 +145,7 @@ describe('groups', () => {
     expect(scene.hook.sent).toHaveLength(40);
   });
 
-  it('changed settings regroup the alerts without sending them again, and waiting changes use the new wait', async () => {
+  it('a changed grouping regroups the alerts without sending them again, and unsent alerts use the new group wait time', async () => {
     const scene = await createScene(['...']);
     scene.begin('1');
     await scene.deliver(WAIT);
@@ -164,7 +164,7 @@ describe('groups', () => {
 });
 
 describe('the log', () => {
-  it('a state is sent once, also after restarts', async () => {
+  it('each state of an alert is sent once, even after restarts', async () => {
     const scene = await createSingle();
     scene.begin('1');
     await scene.deliver();
@@ -178,7 +178,7 @@ describe('the log', () => {
     expect(scene.counts).toEqual({ 'hook sent': 2 });
   });
 
-  it('an accepted alert is logged with what its resolution needs, and without secrets', async () => {
+  it('an accepted alert is logged with the data that its resolution needs, and without secrets', async () => {
     const scene = await createSingle();
     scene.begin('1', { startsAt: 7, annotations: { summary: 'It grows.', x: 'y' } });
     await scene.deliver();
@@ -289,7 +289,7 @@ describe('the log', () => {
     expect([scene.counts['hook dropped'], (await scene.rows()).size]).toEqual([undefined, 0]);
   });
 
-  it('an alert that was silenced all along is not counted', async () => {
+  it('an alert that was silenced from its start to its end is neither sent nor counted', async () => {
     const scene = await createSingle();
     scene.begin('1', { isSuppressed: true });
     await scene.deliver();
@@ -452,7 +452,7 @@ describe('refusals', () => {
   const refusing = (bad: string) => (notices: readonly { labels: { x?: string } }[]) =>
     notices.some(({ labels }) => labels.x === bad) ? REFUSED : ACCEPTED;
 
-  it('a refused batch is split, so that only the bad alert is not sent; it is retried alone after the repeat interval', async () => {
+  it('a refused batch is split, so that all its alerts except the refused one are sent; the refused alert is retried alone after the repeat interval', async () => {
     const scene = await createScene();
     scene.hook.answer = refusing('bad');
     for (const x of ['1', 'bad', '2']) scene.begin(x);
@@ -492,7 +492,7 @@ describe('refusals', () => {
     expect(scene.counts).toEqual({ 'hook failed': 1, 'hook dropped': 1 });
   });
 
-  it('a receiver that refuses everything gets the group once per repeat interval, and as a whole after a change of its secret', async () => {
+  it('a receiver that refuses everything gets the complete group once per repeat interval, and immediately after a change of its secret', async () => {
     const scene = await createScene();
     scene.hook.answer = () => REJECTED;
     scene.begin('1');

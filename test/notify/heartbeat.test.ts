@@ -192,7 +192,7 @@ describe('heartbeats with replicas', () => {
     expect(await beat(ok('a', true))).toEqual(['unhealthy']);
   });
 
-  it('the heartbeat pauses while this process may not lead, and while the database is unavailable', async () => {
+  it('the heartbeat pauses while the lease has no time left, and while the database is unavailable', async () => {
     const { beat, lease } = createScene();
     lease.left = 0;
     expect(await beat(ok('a'), ok('b'))).toEqual([]);

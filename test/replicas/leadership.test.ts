@@ -60,7 +60,7 @@ it('a standby takes over within the lease time plus a second after the leader di
   expect(three.events).toEqual(['won']);
 });
 
-it('a leader renews five times per lease time, and a standby tries fifteen times', async () => {
+it('a leader renews its lease five times per lease time, and a standby tries to acquire the lease fifteen times', async () => {
   const { clock, start } = setUp();
   const [one, two] = [await start('one'), await start('two')];
   const before = [one.renewals(), two.renewals()];

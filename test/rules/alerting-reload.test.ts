@@ -232,7 +232,7 @@ it('a reload sends unsent alerts to the new address of a notifier and deletes th
   ]);
 });
 
-it('alerts that were sent are resolved after a start without their rule and account, and with alerts disabled', async () => {
+it('sent alerts are resolved if the next process lacks their rule or account, or has alerts disabled', async () => {
   const { sizes, use, takeOver } = await setUp();
   for (const name of ['a', 'b']) sizes.set(name, 1);
   const hook = { hook: '/hook' };

@@ -147,7 +147,7 @@ describe('evidence', () => {
     expect(resultOf(0)).toBe('');
   });
 
-  it('partial data can prove that a value is above a limit, but not that it is below one or has grown', async () => {
+  it('partial data can prove that a value is above a limit, but not that a value is below a limit or has grown', async () => {
     const { clock, sample, resultOf, slot, read } = await setUp();
     const succeed = (partial: boolean) => slot.succeeded('full', { durationSeconds: 1, partial });
     const readPart = (entries: number) => read(entries, ['full'], true);
@@ -342,7 +342,7 @@ describe('notices of auto-cancel', () => {
     });
   });
 
-  it('each notice of a journal is sent at least once: after a failure, a crash and a restart', async () => {
+  it('each notice of a journal is sent at least once, even after a failure, a crash or a restart', async () => {
     const { answer, bodies, store, commits, start, send } = await setUp();
     const { journal } = await start();
     commits.length = 0;

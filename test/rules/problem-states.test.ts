@@ -42,7 +42,7 @@ function scene(account: string | null = 'acme') {
 }
 
 describe('delivery_problem', () => {
-  it('a pending problem has no series, a firing one has 1, and an ended one has 0 for ten minutes', () => {
+  it('delivery_problem is absent for a pending problem, 1 for a firing one, and 0 for ten minutes after the problem has ended', () => {
     const { at } = scene();
     const pending: AlertState = { phase: 'pending', startsAt: START, heldFor: 0 };
     const resolved: AlertState = { phase: 'resolved', startsAt: START, endsAt: START + 3 * MINUTE };
@@ -54,14 +54,14 @@ describe('delivery_problem', () => {
     expect(at(14)).toEqual([]);
   });
 
-  it('a problem that ended before a restart has 0 until ten minutes after its end', () => {
+  it('delivery_problem is 0 for a problem that ended before a restart, until ten minutes after its end', () => {
     const resolved: AlertState = { phase: 'resolved', startsAt: START, endsAt: START + MINUTE };
     const given: Given = ['token_rejected', 'critical', undefined, resolved];
     expect(scene().at(10, given)).toEqual(['token_rejected critical - 0']);
     expect(scene().at(12, given)).toEqual([]);
   });
 
-  it('a firing problem has 1 and an ended one 0 although the clock was set back', () => {
+  it('delivery_problem is 1 for a firing problem and 0 for an ended one, even if the clock was set back', () => {
     const { at } = scene();
     const resolved: AlertState = { phase: 'resolved', startsAt: START, endsAt: START + 2 * MINUTE };
     expect(at(60, ['dlq_growing', 'warning', undefined, firing])).toEqual(['dlq_growing warning - 1']);
@@ -79,7 +79,7 @@ describe('delivery_problem', () => {
     expect(scene().source.account).toBe('acme');
   });
 
-  it('alerts of users’ rules have no series', () => {
+  it('alerts of users’ rules have no series in delivery_problem', () => {
     const { kind: _, ...alert } = alertOf(['dlq_old', 'warning', undefined, firing]);
     const evaluated = { alerts: new Map([['a', alert]]), unknown: new Set<string>() };
     expect(

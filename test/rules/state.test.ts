@@ -48,7 +48,7 @@ describe('alert states', () => {
     expect(phases({ for: 0, keepFiringFor: 0 }, [U, U, T, U])).toBe('inactive inactive firing firing');
   });
 
-  it('an episode starts with the first evaluation, even if the alert fires later, and never in the future', () => {
+  it('an episode whose reported start is in the future starts at its first evaluation, even if the alert fires later', () => {
     const durations = { for: SECOND, keepFiringFor: 0 };
     const at = (now: number, state?: AlertState) =>
       advance(state, durations, { holds: T, since: START + MINUTE, now: START + now, monotonic: now });

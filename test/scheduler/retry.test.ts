@@ -43,7 +43,7 @@ describe('retries', () => {
     expect(delays({}, 2, 5 * MINUTE)).toEqual([300, 300]);
   });
 
-  it('retries take at most a tenth of the time that attempts need, unless the shortest interval is longer', () => {
+  it('a round that keeps failing spends at most about a tenth of the time reading, unless its interval is too short for that', () => {
     const duration = fc.integer({ min: 10, max: 24 * 60 * MINUTE });
     fc.assert(
       fc.property(

@@ -75,7 +75,7 @@ describe.each(['memory', 'sqlite'] as const)('%s store', kind => {
 describe('prefix ends', () => {
   const compare = (a: string, b: string) => Buffer.compare(Buffer.from(a), Buffer.from(b));
 
-  it('in byte order, exactly the texts with a prefix lie between the prefix and its end', () => {
+  it('in byte order, a text lies between a prefix and endOfPrefix(prefix) if and only if it starts with the prefix', () => {
     fc.assert(
       fc.property(key, key, (prefix, text) => {
         const end = endOfPrefix(prefix);

@@ -18,7 +18,7 @@ async function isDone(promise: Promise<unknown>): Promise<boolean> {
 }
 
 describe('memory for bodies', () => {
-  it('all bodies end without exceeding the total, whatever their sizes, their order, and how many of them stall', async () => {
+  it('all bodies end without exceeding the memory limit, regardless of their sizes, their order and how many of them stall', async () => {
     const bodies = fc.array(fc.record({ size: fc.integer({ min: 1, max: LARGEST }), isStalled: fc.boolean() }), {
       minLength: 1,
       maxLength: 30,
@@ -54,7 +54,7 @@ describe('memory for bodies', () => {
     );
   });
 
-  it('a body waits if the bodies other than the oldest would hold more than the total less the largest body', async () => {
+  it('bodies other than the oldest wait instead of taking more than TOTAL − LARGEST bytes together', async () => {
     const memory = createBodyMemory(TOTAL, LARGEST);
     const [oldest, second, third, fourth] = [memory.open(), memory.open(), memory.open(), memory.open()];
     for (const body of [oldest, second, third]) await body.add(LARGEST, never);

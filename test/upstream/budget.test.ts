@@ -65,7 +65,7 @@ describe('budget', () => {
     return ask('a').then(() => expect(budget.spent()).toEqual({ day: today, requests: 1 }));
   });
 
-  it('the budget runs a burst immediately, then one request per token', async () => {
+  it('the budget runs a burst immediately, and further requests at the configured rate', async () => {
     const { clock, started, ask, waited } = setUp({ burst: 3 });
     const all = ['a', 'b', 'c', 'd', 'e'].map(name => ask(name));
     await settle();

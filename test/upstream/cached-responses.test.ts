@@ -19,7 +19,7 @@ async function setUp(ages: readonly (string | readonly string[] | undefined)[], 
 }
 
 describe('cached responses', () => {
-  it('every read asks caches for a current response', async () => {
+  it('every read sends Cache-Control: no-cache', async () => {
     const { service, client } = await setUp([]);
     const reader = client.at('dlq', EVERY);
     await allRows(reader.dlqPages({}, signal()));
@@ -59,7 +59,7 @@ describe('cached responses', () => {
     });
   });
 
-  it('a read outside rounds accepts no response from a cache', async () => {
+  it('a read outside rounds accepts no cached response older than 1 s', async () => {
     const { client } = await setUp(['2']);
     await expect(allRows(client.at('action').dlqPages({}, signal()))).rejects.toThrow(
       'a cached response, older than 1 s',

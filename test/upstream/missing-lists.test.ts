@@ -176,7 +176,7 @@ describe('missing lists', () => {
     expect(found).toEqual([...Array(4).fill('invalid_response'), 0]);
   });
 
-  it('lists do not affect each other, and lists of an earlier process are known', async () => {
+  it('a missing list does not affect other lists, and lists found by an earlier process are known', async () => {
     const { answer, read, missingLists } = await setUp(['events']);
     answer('{}');
     expect([await read('events'), await read('dlq'), await read('flow_control')]).toEqual(['invalid_response', 0, 0]);
@@ -185,7 +185,7 @@ describe('missing lists', () => {
     expect(missingLists.listed()).toEqual(['dlq', 'events']);
   });
 
-  it('reads outside rounds never agree that a known list is missing', async () => {
+  it('a read outside rounds fails if its response omits a known list, even after many such responses', async () => {
     const { answer, client } = await setUp(['dlq']);
     answer('{}');
     const reader = client.at('look');
@@ -212,7 +212,7 @@ describe('missing lists', () => {
     expect(await round([{}, { queueName: 'a' }])).toEqual(['rejected', 'rejected']);
   });
 
-  it('a response without a list on the second page fails the read, also if the first page is a list, until three rounds agree', async () => {
+  it('a second page without a list fails the read until three rounds agree, even if the first page contains the list', async () => {
     const service = await serve((request, response) =>
       response.end(request.url?.includes('cursor') ? '{}' : '{"messages":[{"dlqId":"1-0"}],"cursor":"x"}'),
     );
@@ -229,7 +229,7 @@ describe('missing lists', () => {
     expect(found).toEqual(['failed', 'failed', 1, 1]);
   });
 
-  it('no body counts as an empty list unless it is an empty list, null or an object without other members', async () => {
+  it('before three rounds agree, only a body that is or contains an empty list counts as an empty list', async () => {
     const { answer, read } = await setUp(ALL);
     const value = fc.oneof(
       fc.jsonValue({ maxDepth: 2 }),

@@ -125,7 +125,7 @@ async function startWith(more: object = {}) {
   return { file, env, listen };
 }
 
-it('doctor warns about a used port if the store is in memory and shows no process', async () => {
+it('if the store is in memory, doctor warns that the port is in use, without naming a process', async () => {
   const { file, env, listen } = await startWith({ store: { kind: 'memory' } });
   expect((await diagnose(file, { env })).of('port')).toEqual([
     `warn port: ${listen} is in use → check whether this agent uses the port`,

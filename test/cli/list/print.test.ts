@@ -78,7 +78,7 @@ describe('a table', () => {
     );
   });
 
-  it('a table of schedules shows zones and URL groups only if a row has one', async () => {
+  it('a table of schedules shows the columns time zone and topic if at least one row has a value', async () => {
     const out = new PassThrough();
     const print = createPrinter('schedules', { format: 'table', width: 160, withAccount: false }, out);
     const listed = [
@@ -122,7 +122,7 @@ describe('a table', () => {
     );
   });
 
-  it('a table of events shortens errors to its width, but not ids', async () => {
+  it('a table of events shortens errors, but not ids, to fit its width', async () => {
     const out = new PassThrough();
     const print = createPrinter('events', { format: 'table', width: 80, withAccount: false }, out);
     const error = 'dial tcp: lookup app.example.com on 10.0.0.2:53: no such host';

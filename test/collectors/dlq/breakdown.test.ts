@@ -4,7 +4,7 @@ import type { DlqFacts } from '../../../src/collectors/dlq/families.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
 import type { Reader } from '../../../src/upstream/api.ts';
 
-it('a breakdown shows the largest value of each walk, even if a walk has several steps', async () => {
+it('a breakdown limited to one series shows the most frequent value of each walk, even if a walk has several steps', async () => {
   let counts: Readonly<Record<string, number>> = {};
   async function* dlqPages() {
     const statuses = Object.entries(counts).flatMap(([status, count]) => Array<string>(count).fill(status));

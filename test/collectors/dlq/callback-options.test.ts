@@ -1,7 +1,7 @@
 import { expect, it } from 'vitest';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 
-it('the collector walks the queue at the interval that rules require, without reads for new entries if these are no more frequent', () => {
+it('the collector walks the queue at the interval that rules require, and omits reads for new entries if they would not be more frequent than walks', () => {
   const options = dlq.options.parse({ every: '30s', rescanEvery: '10m' });
   const everyOf = (walkEvery: number | undefined) => {
     const { full, new: look } = createDlq(options, {

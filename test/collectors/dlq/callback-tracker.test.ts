@@ -160,7 +160,7 @@ describe('tracker', () => {
     expect(agent.walk(70, 'a')).toBe('a@30x4');
   });
 
-  it('the tracker counts an entry that is listed twice only once, and ignores an entry whose state differs between its rows', () => {
+  it('the tracker counts an entry once even if it is listed twice, and ignores an entry whose state differs between its rows', () => {
     const agent = createAgent();
     agent.walk(0, 'a b c d#m1 e f:blind g');
     const words = 'a a b b:success c:fail c d#m1 d#m2 e e:none f:blind f:blind g:none g';
@@ -208,7 +208,7 @@ describe('tracker', () => {
     expect(changes('', 50)).toEqual([]);
   });
 
-  it('the tracker counts each callback that it saw in progress once when it ends, even after a restart', () => {
+  it('the tracker counts exactly one end for each callback that was seen in progress, even after a restart', () => {
     const agent = createAgent();
     agent.walk(0, 'a b c d e:success f:blind g#m1');
     expect(agent.tracker().ended()).toEqual({ success: 0, fail: 0, canceled: 0 });

@@ -9,7 +9,7 @@ const HOSTS = ['a', 'b', 'c', 'd', 'e'].map(name => `${name}.example`);
 
 const sum = (counts: Readonly<Record<string, number>>) => Object.values(counts).reduce((a, b) => a + b, 0);
 
-it('counts added entries by host like the log of added entries, despite removals, concurrent reads, failures and kills', async () => {
+it('the counts of added entries by host match the log of added entries, despite removals, concurrent reads, failures and kills', async () => {
   const rarely = (most: number) => fc.option(fc.nat(most), { freq: 1, nil: undefined });
   const action = fc.oneof(
     {
@@ -78,7 +78,7 @@ it('counts added entries by host like the log of added entries, despite removals
   );
 });
 
-it('the count of a host survives the removal of its entries, and continues when the host regains its series from another host', async () => {
+it('the count of a host survives the removal of its entries and the loss of its series, and continues when the host regains the series', async () => {
   const scene = createScene({ options: { maxSeriesPerBreakdown: 1 } });
   await scene.round('full');
   const add = async (count: number, host: string) => {
@@ -98,7 +98,7 @@ it('the count of a host survives the removal of its entries, and continues when 
   expect(await add(1, 'a.example')).toEqual({ 'a.example': 4, [OTHER]: 2 });
 });
 
-it('counts are not exposed without the breakdown by host, and continue when it is added', async () => {
+it('counts by host are kept but not exposed without the breakdown by host, and are exposed once it is configured', async () => {
   const scene = createScene({ options: { breakdowns: [] } });
   await scene.round('full');
   scene.add(5);

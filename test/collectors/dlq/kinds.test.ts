@@ -123,7 +123,7 @@ function shown(scene: ReturnType<typeof createScene>) {
 }
 
 describe('groups of dead letters', () => {
-  it('distinguishes groups by host, route or path shape, status and error class', async () => {
+  it('distinguishes groups by host, status, error class and route; without a matching route, the path shape counts', async () => {
     const scene = createScene({ patterns: ['/users/:id', '/jobs/*path'] });
     const letters: Partial<Letter>[] = [
       {},

@@ -204,7 +204,7 @@ it('reports failure callbacks as partial until a walk reads every row', async ()
   expect(tracked()).toMatchObject({ isPartial: false, walks: 2, sightings: [{ snapshots: 2 }] });
 });
 
-it('keeps as many missing entries as there are unreadable rows, plus a fixed number', async () => {
+it('keeps at most 10,000 more missing entries than there are unreadable rows', async () => {
   const { letters, service, add, round, shown } = setUp(1000);
   for (let count = 0; count < 12_000; count += 1) add();
   await round('full');

@@ -108,7 +108,7 @@ it('entries without a time, added after windowed walks, are found within six wal
   }
 });
 
-it('walks of a large queue use windows and few more requests than pages, and still find removals', async () => {
+it('walks of a large queue use windows, need few more requests than the queue has pages, and still find removals', async () => {
   const service = createService('createdAt');
   const size = 2000;
   for (let index = 0; index < size; index += 1) service.add('both');

@@ -17,7 +17,7 @@ it('keeps counting when a clock that was an hour ahead at the first start is cor
   expect(counted(agent.shown())).toBe(150);
 });
 
-it('tracks the first message of an empty log if the clock is ahead by more than the overlap', async () => {
+it('tracks the first message that is added to an empty log, even if the clock is ahead by more than the overlap', async () => {
   const service = createLog();
   const agent = createAgent(service);
   agent.skew = 2 * MINUTE;

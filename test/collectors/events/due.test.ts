@@ -65,7 +65,7 @@ it('counts each message once as due, and as on time if delivered in time, despit
   );
 });
 
-it('finds an end that the log lists late although no event follows', async () => {
+it('finds the end of a message even if the log lists the end late and no newer events arrive', async () => {
   const service = createLog();
   const { clock } = service;
   const agent = createAgent(service, OPTIONS);

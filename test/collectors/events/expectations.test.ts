@@ -30,7 +30,7 @@ function missedStarts(
   return state.missed;
 }
 
-it('counts no start around a clock change as missed if a message is created in time, even if only at one of two repeated times', () =>
+it('no start around a clock change counts as missed if a message is created in time; for a local time that occurs twice, one message suffices', () =>
   fc.assert(
     fc.property(
       clockChange,

@@ -15,7 +15,7 @@ function eventAt(number: number, time: number): KeptEvent {
   return { identity, message, state: 0, time, dueAt: 0, schedules: undefined, destination: '', statusClass: 0 };
 }
 
-it('a sweep counts no event twice if the minutes that it covers are dropped from memory during its read', () => {
+it('a sweep counts no event twice even if the minutes that it covers are dropped from memory during its read', () => {
   const times = { floor: START - 1, newest: START, readTo: START, foundAt: START, judgedTo: 0, judgedLast: START - 1 };
   const checkpoint = { ...times, rememberedFrom: START, sweptTo: START - 1, nextChunk: 0, destination: 'none' };
   const rows = new Map([['checkpoint', JSON.stringify(checkpoint)]]);

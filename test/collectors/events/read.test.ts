@@ -32,7 +32,7 @@ async function readAll({ range, count }: ReturnType<typeof startEndless>): Promi
   return count();
 }
 
-it('events of one millisecond are refused before they need 400 MB', async () => {
+it('a read of endless events within 1 ms fails before it needs 400 MB of memory', async () => {
   const before = process.memoryUsage().heapUsed;
   const endless = startEndless(false, () => ({}));
   const count = await readAll(endless);
@@ -41,7 +41,7 @@ it('events of one millisecond are refused before they need 400 MB', async () => 
   expect(endless.range.events.size).toBeGreaterThan(200_000);
 });
 
-it('large rows and repeated rows of one millisecond are refused after fewer events', async () => {
+it('a read of endless events within 1 ms fails within 20,000 events if rows are large, and also fails if one row is repeated', async () => {
   const url = `https://example.com/${'x'.repeat(10_000)}`;
   expect(await readAll(startEndless(true, () => ({ url })))).toBeLessThan(20_000);
   const repeated = startEndless(false, () => ({ messageId: 'same' }));
@@ -49,7 +49,7 @@ it('large rows and repeated rows of one millisecond are refused after fewer even
   expect(repeated.range.events.size).toBe(1);
 });
 
-it('a longer range with large rows is shortened instead of refused', async () => {
+it('a read of a longer range with large rows is shortened and does not fail', async () => {
   const url = `https://example.com/${'x'.repeat(10_000)}`;
   const { range } = startEndless(true, () => ({ url }), 1000);
   expect(await readMore(range, 100, memory)).toBe(false);

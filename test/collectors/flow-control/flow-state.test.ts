@@ -83,7 +83,7 @@ const entry: fc.Arbitrary<FlowControlEntry> = fc.record({
 
 const account = fc.option(fc.record({ limit: few, inUse: few }), { nil: undefined });
 
-it('every key has the first state whose condition holds, only from reported fields', () => {
+it('every key has the first state whose condition holds; a condition on an unreported field never holds', () => {
   fc.assert(
     fc.property(entry, fc.option(entry, { nil: undefined }), account, (key, previous, account) => {
       const changed = (['waitlistSize', 'parallelismInUse', 'rateUsed'] as const).filter(

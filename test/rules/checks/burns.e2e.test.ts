@@ -50,7 +50,7 @@ describe('burn rates', () => {
     expect(scene.found('messages_failing_slowly')[0]).toContain('in 3 d failed: 1.5 %');
   });
 
-  it('nothing burns while the objective is met', async () => {
+  it('no burn is found while the objective is met', async () => {
     const scene = await createRecordedScene();
     await pass(scene, 26 * 60, 10, 0.08);
     expect(burnsOf(scene)).toEqual([]);
@@ -71,7 +71,7 @@ describe('burn rates', () => {
     expect(scene.isUnknown('messages_failing_slowly')).toBe(false);
   });
 
-  it('windows of days survive restarts and an outage of the agent, after which the missed events are counted at once', async () => {
+  it('windows of days survive restarts and an outage of the agent, after which the missed events are counted all at once', async () => {
     const scene = await createRecordedScene();
     await pass(scene, 12 * 60, 10, 0.45);
     await scene.restart(3 * HOUR);
@@ -168,7 +168,7 @@ describe('late messages', () => {
     expect(pages).toEqual(['messages_failing']);
   });
 
-  it('messages that are late but are delivered page once', async () => {
+  it('messages that are delivered late cause one page', async () => {
     const scene = await createRecordedScene();
     const { pages, evaluate } = createPages();
     await pass(scene, 2 * 60, 20);

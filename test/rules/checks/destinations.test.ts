@@ -93,7 +93,7 @@ it('a few failed attempts among successful ones are no problem', async () => {
   expect(scene.found()).toEqual([]);
 });
 
-it('attempts that are counted at once after an outage are not failures of the last minutes', async () => {
+it('failed attempts that are counted all at once after an outage do not count as failures of the last minutes', async () => {
   const scene = await setUp();
   await scene.pass(60, () => scene.succeed(2));
   scene.setReadable(false);

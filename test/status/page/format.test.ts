@@ -82,7 +82,7 @@ describe('page values', () => {
     );
   });
 
-  it('an age by the clock of the service contains how far that clock is ahead, for the client script', () => {
+  it('an age by the clock of the service has an attribute with the offset of that clock, for the client script', () => {
     const now = { now: NOW + 600_000, ahead: 600_000 };
     expect(
       serviceNowOf({ now: new Date(NOW).toISOString(), serviceNow: new Date(NOW + 600_000).toISOString() }),
