@@ -45,7 +45,7 @@ const freshness: readonly PanelSpec[] = [
     width: 24,
     height: 6,
     description:
-      'How far does the event log lag? An idle account has old events, too. The ten accounts that lag most at the end.',
+      'How far does the event log lag? The newest event of an idle account is old, too. The ten accounts with the largest lag at the end of the time range.',
     unit: 'seconds',
     queries: each(
       ACCOUNT_LEGEND,
@@ -60,7 +60,7 @@ const api: readonly PanelSpec[] = [
   {
     kind: 'stack',
     title: 'Requests by outcome',
-    description: 'How do requests end? Anything but ok delays data.',
+    description: 'How do requests end? Every outcome except “ok” delays data.',
     unit: 'requests/s',
     queries: each('{{outcome}}', flow(own.requests, { keep: ['outcome'] })),
   },
@@ -80,7 +80,7 @@ const api: readonly PanelSpec[] = [
     kind: 'table',
     title: 'Request budgets',
     description:
-      'Does the daily budget of each account last until 00:00 UTC? At the pace of the last hour. Waiting: requests that wait for the budget, on average. Above 1, the budget is too low and rounds are late.',
+      'At the request rate of the last hour, does the daily budget of each account last until 00:00 UTC? Waiting: average number of requests that wait for the budget. If it is above 1, the budget is too low, and rounds are late.',
     labels: { account: 'Account' },
     columns: [
       { title: 'Left', expr: lowestOf(chosen(own.budgetRemaining)) },
@@ -147,7 +147,7 @@ const shared: readonly PanelSpec[] = [
   {
     kind: 'table',
     title: 'Leader and standbys',
-    description: 'Which process leads its schema, and does each reach the database? Each schema has one leader.',
+    description: 'Which process is the leader of each schema, and can every process reach the database?',
     labels: { instance: 'Instance', schema: 'Schema' },
     columns: [
       { title: 'Leads', expr: `max by (instance, schema) (${ofAgents(leader)})` },
@@ -172,7 +172,7 @@ const processes: readonly PanelSpec[] = [
   {
     kind: 'table',
     title: 'Processes',
-    description: 'Which versions run, for how long, with which configuration, and how busy? 100 % CPU is one core.',
+    description: 'Which version does each process run, since when, and how busy is it? 100 % CPU is one core.',
     labels: { instance: 'Instance', version: 'Version', node_version: 'Node.js' },
     columns: [
       {

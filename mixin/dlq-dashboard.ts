@@ -41,8 +41,7 @@ const queue: readonly PanelSpec[] = [
   {
     kind: 'stat',
     title: 'Expired (24 h)',
-    description:
-      'How many dead letters did the service delete unhandled? Their retention was over. Needs retention.dlq.',
+    description: 'How many dead letters did the service delete because their retention had ended? Needs retention.dlq.',
     height: 8,
     queries: one(rise(left, '24h', { where: { reason: 'expired' } })),
     thresholds: { warning: 1, critical: 1 },
@@ -58,7 +57,7 @@ const queue: readonly PanelSpec[] = [
   {
     title: 'Entered and left (1 h)',
     description:
-      'Do more messages enter the queues than leave them, and why do they leave? In the previous hour. Changes during an outage are counted at its end.',
+      'In the previous hour, did more messages enter the queues than leave them, and why did messages leave? Changes during an outage are counted at the end of the outage.',
     width: 8,
     queries: [
       { legend: 'entered', expr: rise(entered, '1h') },
@@ -72,7 +71,7 @@ const queue: readonly PanelSpec[] = [
     kind: 'table',
     title: 'Queues',
     description:
-      'Which queues grow, and which lose messages soon? Expires in, below zero: the service should have deleted the oldest message already. Needs retention.dlq, or the plan’s limits from the service.',
+      'Which queues grow, and which lose messages soon? If “Expires in” is below zero, the service should already have deleted the oldest message. Needs retention.dlq, or the plan’s limits from the service.',
     labels: { account: 'Account' },
     columns: [
       { title: 'Messages', expr: level(messages, account), bar: {} },
@@ -106,13 +105,13 @@ const contents: readonly PanelSpec[] = [
   kindsTable({
     title: 'Kinds of dead letters',
     description:
-      'Which failures are the same? A kind is a host and route, a status, and a class of error; delivery-watch snapshot describes each of them. The largest 50. __other__: the sum of all smaller kinds.',
+      'Which failures are the same? A kind is a host and route, a status, and a class of error; delivery-watch snapshot describes each of them. The 50 largest kinds. __other__: the sum of all smaller kinds.',
     width: 24,
   }),
   {
     kind: 'table',
     title: 'Dead letters by host',
-    description: 'Which destination hosts do dead letters have? The largest 50. Needs the breakdown urlHost.',
+    description: 'Which hosts have the most dead letters? The first 50 hosts. Needs the breakdown urlHost.',
     labels: { account: 'Account', url_host: 'Host' },
     columns: [
       { title: 'Messages', expr: `topk(50, ${level(urlHost, { keep: ['account', 'url_host'] })})`, bar: {} },
@@ -130,7 +129,7 @@ const contents: readonly PanelSpec[] = [
     kind: 'stack',
     title: 'Status over time',
     description:
-      'Which status did destinations return last? 0: no response. The ten with the highest peak. Needs the breakdown responseStatus.',
+      'Which status did destinations return last? 0: no response. The ten statuses with the highest peak. Needs the breakdown responseStatus.',
     queries: each('{{response_status}}', onlyTen(level(responseStatus, { keep: ['response_status'] }), statusPeaks)),
     noValue: 'no dead letters, or dlq.breakdowns lacks responseStatus',
   },
@@ -167,7 +166,7 @@ const cancels: readonly PanelSpec[] = [
     kind: 'table',
     title: 'Auto-cancel rules',
     description:
-      'How many stuck callbacks does each rule match? How many cancels are left, or what prevents them? An open breaker or a pause stops all cancels of the account. Oldest unresolved: how long the outcome of a cancel has been unknown.',
+      'How many stuck callbacks does each rule match? How many cancels do the limits still allow, and what else prevents cancels? An open breaker or a pause stops all cancels of the account. Oldest unresolved: how long the outcome of a cancel has been unknown.',
     labels: { account: 'Account', rule: 'Rule' },
     columns: [
       {

@@ -97,7 +97,7 @@ const current: PanelSpec = {
   sortBy: ['Severity', 'Lasts for'],
   links: { Runbook: [RUNBOOK], Account: ofRow('overview', 'dlq', 'agent') },
   texts: { Runbook: Object.fromEntries(BUILTIN_KINDS.map(({ kind, alert }) => [kind, alert])) },
-  noValue: 'No problem. State says whether an agent is scraped.',
+  noValue: 'No problem. The panel State shows whether an agent is scraped.',
   width: 24,
   height: 7,
 };
@@ -112,7 +112,7 @@ const deadLetters: readonly PanelSpec[] = [
   {
     title: 'Dead letters',
     width: 10,
-    description: `Since when do messages fail? How many are in the dead-letter queue of each account. ${PER_TEN}`,
+    description: `Since when do messages fail? Number of dead letters of each account. ${PER_TEN}`,
     queries: each(ACCOUNT_LEGEND, highestTen(messages)),
     links: ofSeries('dlq', 'overview'),
     noValue: 'unknown',
@@ -123,7 +123,7 @@ const accounts: PanelSpec = {
   kind: 'table',
   title: 'Accounts',
   description:
-    'Which accounts are in trouble? Unreadable ones first, then those that fail most. Click one for its dashboards. Empty: unknown or no messages.',
+    'Which accounts are in trouble? Unreadable accounts first, then those with the largest share of failures. Click an account for its dashboards. Empty cell: unknown, or no messages.',
   labels: { account: 'Account' },
   columns: [
     { title: 'Data', width: 90, expr: blind, words: READABLE },

@@ -59,14 +59,15 @@ const messages: readonly PanelSpec[] = [
   {
     kind: 'stack',
     title: 'Attempts by status class',
-    description: 'How do destinations respond to delivery attempts? none: no response, or none in the log.',
+    description: 'How do destinations respond to delivery attempts? none: no response, or no status in the log.',
     unit: 'attempts/s',
     queries: each('{{status_class}}', eventFlow(answers, { keep: ['status_class'] })),
     noValue: 'no attempt ended',
   },
   {
     title: 'Failing share (1 h)',
-    description: `Which share of messages fails permanently? Of those that ended in the previous hour, without cancelled ones.`,
+    description:
+      'Which share of the messages that ended in the previous hour failed permanently? Cancelled messages do not count.',
     unit: 'share',
     queries: each(ACCOUNT_LEGEND, failing),
     limits: limitsOf('delivered'),
@@ -75,7 +76,7 @@ const messages: readonly PanelSpec[] = [
   },
   {
     title: 'Not on time (1 h)',
-    description: `Which share of messages is late? Late messages did not end within their target: by default, ${placeholder('onTimeWithin')} after they were due.`,
+    description: `Which share of messages is late? By default, a message is late if it has not ended ${placeholder('onTimeWithin')} after it was due.`,
     unit: 'share',
     queries: each(ACCOUNT_LEGEND, late),
     limits: limitsOf('on_time'),
@@ -89,7 +90,7 @@ const time: readonly PanelSpec[] = [
     kind: 'heatmap',
     title: 'Time to deliver',
     description:
-      'How long does delivery take, retries included? Counted from when a message is due. Dots are messages with a trace.',
+      'How long does it take to deliver a message after it is due, including retries? Dots are messages with a trace.',
     unit: 'seconds',
     width: 24,
     queries: each('{{le}}', eventBuckets(timeToDeliver)),
@@ -119,7 +120,7 @@ const open: readonly PanelSpec[] = [
   {
     title: 'Overdue',
     width: 8,
-    description: `How many messages in flight should have ended? By default ${placeholder('onTimeWithin')} after they were due. ${PER_TEN}`,
+    description: `How many messages in flight are overdue? By default, a message is overdue ${placeholder('onTimeWithin')} after it was due. ${PER_TEN}`,
     queries: each(ACCOUNT_LEGEND, highestTen(overdueNow)),
     links: ofSeries('overview'),
   },
@@ -142,7 +143,7 @@ const destinations: readonly PanelSpec[] = [
   {
     kind: 'table',
     title: 'Destinations (1 h)',
-    description: 'At which destinations do messages fail? How do their attempts fail? Needs events.destination.',
+    description: 'To which destinations do messages fail, and how do attempts fail? Needs events.destination.',
     labels: { account: 'Account', destination: 'Destination' },
     columns: [
       {
@@ -178,7 +179,7 @@ const keys: readonly PanelSpec[] = [
   {
     kind: 'table',
     title: 'Flow-control keys',
-    description: 'Which keys delay messages, and how much of their limits is used? Most waiting first.',
+    description: 'Which keys delay messages, and how much of their limits is used? Longest waitlists first.',
     labels: { account: 'Account', flow_control_key: 'Key' },
     columns: [
       { title: 'Waiting', width: 130, expr: level(waitlistSize, perKey), bar: {} },
@@ -291,7 +292,7 @@ const schedules: readonly PanelSpec[] = [
     kind: 'table',
     title: 'Schedules',
     description:
-      'Does each schedule start and deliver when it should? Missed: it did not start; late: no message of a configured schedule was delivered in time; unexpected: it started early or while paused. Other times: how long ago. Next in, below zero: the start is due, but not read yet.',
+      'Does each schedule start and deliver when it should? Missed: it did not start; late: no message of a configured schedule was delivered in time; unexpected: it started early or while paused. The other times are ages. If “Next in” is below zero, the start is due, but the agent has not read it yet.',
     unit: 'seconds',
     labels: { account: 'Account', schedule: 'Schedule' },
     columns: [

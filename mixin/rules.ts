@@ -28,9 +28,9 @@ const heldOf = (
 ) => `# Problems that an agent reports. Ten minutes without samples, such as a restart or a takeover, do not end them.
 (
   ${highestOf(`last_over_time(${problems}[10m])`, labels)}
-  # While no agent reads an account, its problems stay,
+  # While no agent reads an account, its problems continue,
   or ${previous} unless on (${JOB}, account) ${collected}
-    # unless the account was removed: all targets answer and read other accounts. They end a day after the last sample of the job.
+    # unless the account was removed: all targets respond and read other accounts. All problems end a day after the last sample of the job.
     unless on (${JOB}) (${collected} unless on (${JOB}) ${series(up)} == 0) and on (${JOB}) last_over_time(${problems}[1d])
 ) == 1`;
 
@@ -41,7 +41,7 @@ const known = `label_replace(max_over_time(${collected}[1d:5m]), "instance", "",
 const missing = `# Accounts that an agent read for five minutes of the last day,
 group by (${JOB}, account) (
   ${known}
-  # without all accounts of each agent one of whose accounts is still read: its other accounts were removed.
+  # except those of agents with another account that is still read: the missing accounts were removed from the configuration.
   unless on (${JOB}, instance, replica) (${known} and on (${JOB}, account) ${collected})
 )`;
 

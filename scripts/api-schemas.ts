@@ -20,7 +20,7 @@ export const Explanation = z.object({
   snapshots: z.int().describe('Number of complete walks that listed it.'),
   owner: z.object({ rule: z.string(), mode: z.string() }).optional().describe('The deciding rule.'),
   findings: z.array(RuleFindingView),
-  held: z.string().optional().describe('Reason for skipping it although it is stuck, as a keyword.'),
+  held: z.string().optional().describe('Why a stuck callback is not cancelled, as a keyword.'),
   paused: z.object({ at: EpochMilliseconds, by: z.string(), reason: z.string() }).optional(),
   attempts: z.int(),
   outcome: z.enum([...FINAL_OUTCOMES, 'open']).optional(),

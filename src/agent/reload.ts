@@ -63,7 +63,7 @@ function refusals(before: LoadedConfig, next: LoadedConfig): LocatedError[] {
   return FIXED.flatMap(([path, of]): LocatedError[] => {
     if (identityOf(of(before.config)) === identityOf(of(next.config))) return [];
     const place = next.place?.(path) ?? { file, line: 1, column: 1, path: path.join('.') };
-    return [{ ...place, message: `can't change while the agent runs; a restart applies it` }];
+    return [{ ...place, message: `can't change while the agent runs; restart the agent to apply the change` }];
   });
 }
 

@@ -259,7 +259,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
     reasons: {
       unresolved: 'an earlier cancel of the same callback has no outcome yet',
       sent_before:
-        'a cancel was already sent in this episode (before `idFrom` was changed) or, if the rule is `blind`, in any episode',
+        'a cancel was already sent: in this episode with another `idFrom`, or in any episode if the rule is `blind`',
       not_in_progress_lately:
         'the rule is `blind`, and the service refused a cancel less than `recheckAfter` ago: no callback was in progress',
       rate_limited:

@@ -7,19 +7,19 @@ import { STAGES } from './stages.ts';
 /** Completions of "Nothing is cancelled because …" by final outcome, and of "The planned callback: …" by plan outcome. */
 export const ENDED: Readonly<Record<FinalOutcome | PlanOutcome, string>> = {
   planned: 'the rule only plans cancels',
-  confirmed: 'the service reports it as cancelled',
-  superseded: 'it ended by itself before the cancel took effect',
+  confirmed: 'the service reports the callback as cancelled',
+  superseded: 'the callback ended by itself before the cancel took effect',
   gone: 'the service no longer lists the entry',
   rejected: 'the service refused the cancel',
-  gave_up: 'it is still in progress after the last attempt',
+  gave_up: 'the callback is still in progress after the last attempt',
   expired: 'no cancel took effect; a new evaluation may lead to another attempt',
-  not_in_progress: 'the service reported that it was not in progress',
+  not_in_progress: 'the service reported that the callback was not in progress',
   accepted_unverified: 'the service accepted the cancel, and the result cannot be read back',
-  unknown_final: 'it is unknown whether the service cancelled it',
-  success: 'it ended by itself with success',
-  failed: 'it ended by itself with failure',
-  in_progress: `it was still in progress ${longText(OBSERVED_FOR)} later`,
-  unknown: 'it is unknown how it would have ended',
+  unknown_final: 'it is unknown whether the service cancelled the callback',
+  success: 'the callback ended by itself with success',
+  failed: 'the callback ended by itself with failure',
+  in_progress: `the callback was still in progress ${longText(OBSERVED_FOR)} later`,
+  unknown: 'it is unknown how the callback would have ended',
 };
 
 /** Completions of "Nothing is cancelled because …" by reason or outcome. */

@@ -56,7 +56,7 @@ async function withStore<T>({ store: options }: StoreSettings, work: (store: Sto
 }
 
 const waits = (account: string) =>
-  `no agent has executed this request yet: an agent that opens the account ${account} executes it within seconds, if it is still valid`;
+  `no agent has executed this request yet: the next agent that opens the account ${account} executes the request if it is still valid`;
 
 const SIGNS = { true: 'yes', false: 'NO', unknown: '?' } as const;
 
@@ -126,7 +126,7 @@ const explainCommand = () =>
       const ask = (peer: Peer) => requestPeer({ ...peer, id: dlqId, account }, signal);
       const response = await withStore(settings, store => askAgent(store, settings.store.kind, signal, ask));
       const found = response as readonly Explanation[] | undefined;
-      if (!found) throw new Error('no agent responded: is one running with this store, and autoCancel.mode not off?');
+      if (!found) throw new Error('no agent responded: run an agent with this store, and with autoCancel.mode not off');
       if (found.length === 0) {
         throw new Error(
           `no failure callback of ${dlqId} is tracked: it was not in progress at the last complete walk, no walk has completed yet (see the log of the agent), or no rule tracks it`,
@@ -155,7 +155,7 @@ see its end. observing: it has not ended yet. wrong: share of success in the sum
 of success, failed and in progress.`;
 
 const reportCommand = () =>
-  sub('report', 'show for each rule how many planned callbacks later ended by themselves; needs no running agent')
+  sub('report', 'show for each rule how callbacks with planned cancels ended; needs no running agent')
     .option('--since <duration>', 'only plans of the last DURATION, such as 30d', durationOption)
     .option('--json', 'print JSON')
     .addHelpText('after', REPORT_HELP)

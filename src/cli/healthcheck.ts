@@ -56,7 +56,7 @@ async function checkHealth(file: string): Promise<void> {
 export function healthcheckCommand(): Command {
   return new Command('healthcheck')
     .description(
-      'exit 0 if the running agent of a configuration file responds on this machine, otherwise 1; for container engines',
+      'exit 0 if the agent that runs with this configuration responds on this machine, otherwise 1; for container engines',
     )
     .addOption(configOption('configuration file of the running agent'))
     .action(async ({ config }: { config: string }) => {

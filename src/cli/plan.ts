@@ -239,7 +239,7 @@ function toText(plan: AccountPlan): string {
 export function planCommand(): Command {
   return new Command('plan')
     .description(
-      'read all data twice, like the agent, and estimate API calls, bytes and series per account without new messages; exit 1 if an account fails',
+      'read all data twice, as the agent does, and estimate API calls, bytes and series per account (assuming no new messages); exit 1 if an account fails',
     )
     .addOption(configOption())
     .action(async (options: { config: string }, command: Command) => {

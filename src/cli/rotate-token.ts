@@ -30,7 +30,7 @@ function lock(path: string): () => void {
     throw new RotationError(
       isLocked
         ? 'another rotate-token of this account is running; nothing was sent'
-        : `${dirname(path)} can't be written (${code ?? message}); nothing was sent. --out FILE names a file in another folder`,
+        : `${dirname(path)} can't be written (${code ?? message}); nothing was sent. Use --out FILE with a file in another folder`,
     );
   }
 }

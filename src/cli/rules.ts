@@ -30,7 +30,7 @@ function testCommand(): Command {
   return new Command('test')
     .description('run offline test cases of auto-cancel rules; exit 1 if a verdict differs')
     .argument('<file...>', 'test case files')
-    .option('--config <file>', 'configuration with the rules for cases that have none; needs no secrets')
+    .option('--config <file>', 'configuration with the rules for files that contain none; needs no secrets')
     .action((files: string[], { config: file }: { config?: string }) => {
       const loaded = loadOptional(file);
       const cases = files.map(file => ({ file, checks: testRules(readRuleCase(file), loaded?.config) }));
@@ -64,7 +64,7 @@ function configuredGroup(shipped: readonly RuleGroup[], config: Config): readonl
   const names = new Set(shipped.flatMap(group => group.rules.map(({ alert }) => alert)));
   for (const { alert } of rules) {
     if (!names.has(alert)) continue;
-    process.stderr.write(`warning: the alert ${alert} has the name of a shipped alert: each keeps the other firing\n`);
+    process.stderr.write(`warning: the alert ${alert} has the name of a shipped alert: silences apply to both\n`);
   }
   return [{ name: 'delivery-configured', interval, rules }];
 }

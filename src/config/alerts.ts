@@ -155,7 +155,7 @@ function checkCondition({ when, labels }: AlertRule, checking: Checking, path: P
     checkWindow(when.over, config, [...path, 'over'], report);
   }
   if (when.kind === 'ratio' && when.part.metric === when.whole.metric && when.above >= 1) {
-    report.error([...path, 'above'], 'must be below 1: part is a share of the same metric; 5 % is 0.05');
+    report.error([...path, 'above'], 'must be below 1, because part and whole are the same metric; write 5 % as 0.05');
   }
   for (const [inside, selector, must] of partsOf(when)) {
     // A ratio of sums has no labels that the rule's labels could replace.
@@ -221,7 +221,7 @@ function checkMatch(match: SilenceOptions['match'], known: LabelValues, path: Pa
   for (const [label, values] of Object.entries(match)) {
     const existing = known.get(label);
     if (!known.has(label)) {
-      report.warn([...path, label], `no sent alert has the label ${label}; there are: ${[...known.keys()].join(', ')}`);
+      report.warn([...path, label], `no sent alert has the label ${label}; labels: ${[...known.keys()].join(', ')}`);
     }
     // The empty value matches alerts without the label.
     for (const value of values.filter(value => value !== '' && existing?.has(value) === false)) {

@@ -105,7 +105,7 @@ function checkBaseUrls({ baseUrl, regionalBaseUrl, management }: AccountSettings
     if (!url?.replace(/\/+$/, '').endsWith(prefix)) continue;
     report.warn(
       [...path, ...keys],
-      `ends in ${prefix}, which is added to it: requests go to ${prefix}${prefix}/…; remove it here`,
+      `ends in ${prefix}, which the agent adds: requests go to ${prefix}${prefix}/…; remove ${prefix} here`,
     );
   }
 }
@@ -248,7 +248,7 @@ export function checkAutoCancel({ autoCancel, store, accounts, alerts }: Config,
       report.error([...path, 'stuckWhen', 'idleFor'], message);
     }
     if (store.kind === 'memory' && own.some(({ name }) => actingRules(autoCancel, name).includes(rule))) {
-      const message = 'needs store.kind: sqlite or postgres: its cancels must survive a restart';
+      const message = 'needs store.kind: sqlite or postgres, because the journal of cancels must survive a restart';
       report.error([...path, 'mode'], message);
     }
   }

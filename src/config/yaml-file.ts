@@ -41,10 +41,10 @@ const KEY = 'must be a key: a name, a colon and a space';
 /** Explanations by the parser's error code. The parser's own messages may quote a secret. */
 const MESSAGES: Readonly<Record<string, string>> = {
   BLOCK_AS_IMPLICIT_KEY:
-    'must be one value: put text that contains a colon and a space in quotes; a key in the next line starts in the column of this key',
+    'must be one value: quote text that contains a colon and a space; a key in the next line starts in the column of this key',
   MULTILINE_IMPLICIT_KEY: `${KEY}; all keys of a section, and all items of a list, start in the same column`,
   BAD_INDENT: COLUMN,
-  BLOCK_IN_FLOW: 'must have a comma between items in { } or [ ]; put text that contains a colon and a space in quotes',
+  BLOCK_IN_FLOW: 'must have a comma between items in { } or [ ]; quote text that contains a colon and a space',
   TAB_AS_INDENT: 'must be indented with spaces, not tabs',
   DUPLICATE_KEY: 'duplicate key',
   BAD_SCALAR_START: QUOTES,

@@ -68,7 +68,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
     unattended: true,
   },
   'stuck-callback': {
-    description: 'more workflow runs fail, and one failure callback in eight is stuck for days, with its dead letter',
+    description: 'more workflow runs fail, and one failure callback in eight is stuck for days; its dead letter stays',
     ...HEALTHY,
     runFailsEveryMs: 4 * MINUTE_MS,
     stuck: elapsedMs => (elapsedMs < -12 * HOUR_MS ? 0 : 0.125),
@@ -99,7 +99,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   'schedule-missed': {
     description:
-      'a schedule that runs every minute (scd_7minutely) does not fire in 5 of every 20 minutes, in 5 others all its deliveries fail, and no operator clears dead letters',
+      'in every 20 minutes, a schedule that runs every minute (scd_7minutely) does not fire for 5 minutes, and all its deliveries fail for 5 other minutes; no operator clears dead letters',
     ...HEALTHY,
     // An operator would republish the schedule's dead letters.
     unattended: true,
@@ -111,7 +111,7 @@ export const scenarios: Readonly<Record<string, Scenario>> = {
   },
   'schedule-paused': {
     description:
-      'a schedule that runs every minute (scd_7minutely) is paused after ten minutes, which becomes a problem after a day; its next time still moves',
+      'a schedule that runs every minute (scd_7minutely) is paused after ten minutes, which becomes a problem after a day; the service still announces its next starts',
     ...HEALTHY,
     schedule: minutelyAfter(10, 'paused'),
   },

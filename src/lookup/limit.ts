@@ -42,7 +42,7 @@ export function limitLookups(
     if (requests >= forReading)
       throw new LookupLimitError('the daily request budget is used up until 00:00 UTC', untilMidnight);
     if (today.requests >= maxPerDay)
-      throw new LookupLimitError(`look-ups may use ${maxPerDay} requests per day, until 00:00 UTC`, untilMidnight);
+      throw new LookupLimitError(`look-ups have used their ${maxPerDay} requests of this UTC day`, untilMidnight);
     recent = recent.filter(time => time > now - MINUTE);
     const [oldest] = recent;
     if (oldest !== undefined && recent.length >= MAX_PER_MINUTE) {

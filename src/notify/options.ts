@@ -45,7 +45,7 @@ const alertmanagerOptions = z.strictObject({
     .array(
       address(
         ({ search, pathname }) => search === '' && !/\/api\/v[12](\/alerts)?\/*$/i.test(pathname),
-        'must be an http or https address without user, query, fragment and /api/v2, which is added to it',
+        'must be an http or https address without user, query, fragment and /api/v2 (the agent adds /api/v2)',
       ),
     )
     .min(1, { error: 'must have at least one address' })

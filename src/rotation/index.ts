@@ -100,7 +100,7 @@ function place(field: 'token' | 'password', next: Secret, where: string, { say, 
   if (failure) return `Put ${value} into ${file?.path}, which can't be replaced (${failure}).`;
   if (isInPlace) say(`The new ${field} is in ${name}.`);
   else if (file) say(`The new ${field} is in ${name}; ${more}.`);
-  else say(`Set ${name} to ${value}, and restart what uses it.`);
+  else say(`Set ${name} to ${value}, and restart every process that uses it.`);
   return undefined;
 }
 
@@ -128,10 +128,10 @@ async function finish(response: upstream.ResetResponse, reset: StartedReset, set
     unsaved ? `Plan and limits were not saved for the agent: ${unsaved}.` : `Plan and limits are in ${planFile.path}.`,
   );
   const action = account.actionToken && nameOf(account.actionToken, `the action token of ${name}`);
-  if (action) say(`The action token may also be revoked: put the value of "token" in ${where} into ${action}.`);
+  if (action) say(`Perhaps the action token is also revoked: put the value of "token" in ${where} into ${action}.`);
   const isUnfinished = left.length > 0 && out === undefined;
   if (isUnfinished && !failure) {
-    throw new RotationError([...left, 'Or fix that and run this command again: it finishes this reset.'].join('\n'));
+    throw new RotationError([...left, 'Or fix the cause and run this command again to finish this reset.'].join('\n'));
   }
   left.forEach(say);
   if (!isUnfinished) forget(mark);
@@ -154,7 +154,7 @@ async function settle(reset: StartedReset, setup: Setup, what: string, isKept: b
   if (response && (await check(response.token)) !== 'refused') {
     if (token.file && isReplaced && !isSame(token.present, response.token)) {
       throw new RotationError(
-        `${what} ${token.name} was written after that and contains ${old}, not the new token, ${fingerprint(response.token)}; the file was not changed. The response is in ${record}. Remove ${mark} once the right token is in place.`,
+        `${what} ${token.name} was written after the reset began and contains ${old}, not the new token ${fingerprint(response.token)}; this command did not change the file. The response is in ${record}. Remove ${mark} once the right token is in place.`,
       );
     }
     say(what);
@@ -167,7 +167,7 @@ async function settle(reset: StartedReset, setup: Setup, what: string, isKept: b
   if (verdict === 'accepted') {
     forget(mark, ...(kept ? [] : [record]));
     const state = isReplaced
-      ? `It is settled: ${token.name} now contains ${old}, which works. Run this command again to reset that token.`
+      ? `This run ends the reset, because ${token.name} now contains ${old}, which works. Run this command again to reset that token.`
       : `The token was not reset: ${old} still works.`;
     if (worked !== undefined) throw new RotationError(`${what} ${state}${kept}`);
     say(`${what} ${state}${kept}`);
@@ -181,7 +181,7 @@ async function settle(reset: StartedReset, setup: Setup, what: string, isKept: b
   }
   const state =
     worked === false
-      ? `The service does not accept ${old}, and did not before, so it is unknown whether the token was reset.`
+      ? `The service does not accept ${old}, and did not before this reset, so it is unknown whether the token was reset.`
       : `The old token is revoked: the service no longer accepts ${old}, and ${worked ? 'the new one was lost' : 'no new one is stored'}.`;
   throw new RotationError(
     `${what} ${state}${kept} To recover, take the token from the service's own console and put it into ${token.name}. Or, while the management login still works, remove ${mark} and run this command again: that resets the token again.`,

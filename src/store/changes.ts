@@ -19,7 +19,7 @@ export function checkChanges(account: string, changes: readonly Change[], guard?
   if (guard) checkChanges(guard.account, [guard]);
   checkText(account, 'an account');
   for (const { key, value } of changes) {
-    if (key.length > MAX_KEY_LENGTH) invalid(`a key of ${key.length} characters, ${MAX_KEY_LENGTH} is the limit`);
+    if (key.length > MAX_KEY_LENGTH) invalid(`a key of ${key.length} characters; the limit is ${MAX_KEY_LENGTH}`);
     checkText(key, 'a key');
     if (value !== null) checkText(value, 'a value');
   }

@@ -4,7 +4,7 @@ import { printable } from '../kit/text.ts';
 export const PROBLEMS = {
   path: ["can't be opened", 'store.path must name a file in a folder that can be created and written'],
   readonly: ["can't be written", 'give this user write permission for the file, its folder and its file system'],
-  locked: ['is in use by another process', 'stop that process, or give each its own store.path'],
+  locked: ['is in use by another process', 'stop that process, or give each process its own store.path'],
   corrupt: [
     'is damaged or not a database',
     'it was left unchanged; restore a backup, or move it away together with its -wal and -shm to start with an empty store',

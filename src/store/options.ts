@@ -52,7 +52,7 @@ export const storeOptions = z
       ),
     schema: z
       .string({ error: 'must be a name' })
-      .regex(/^[a-z_][a-z0-9_]{0,62}$/, { error: 'must be up to 63 of a-z, 0-9 and _, and begin with no digit' })
+      .regex(/^[a-z_][a-z0-9_]{0,62}$/, { error: 'must be 1 to 63 of a-z, 0-9 and _, and not begin with a digit' })
       .refine(name => !name.startsWith('pg_'), { error: 'must not begin with pg_' })
       .default('delivery_watch')
       .describe('For `postgres`: schema that contains all tables, created if missing.'),

@@ -47,7 +47,7 @@ export function urlWarning(text: string): string | undefined {
   const others = 'the stored data can be intercepted; use sslmode=verify-full';
   if (mode === 'disable') return `connects to another host without TLS: ${others}`;
   const isUnproven = mode === 'require' && !searchParams.has('sslrootcert');
-  return isUnproven ? `accepts any certificate of another host: ${others}, or name sslrootcert` : undefined;
+  return isUnproven ? `connects to another host and accepts any certificate: ${others}, or set sslrootcert` : undefined;
 }
 
 function tlsOf(parameters: URLSearchParams): false | ConnectionOptions {

@@ -284,7 +284,7 @@ async function takeRows<Row extends ListedRow>(
   }
   if (rejected + incomplete > 0) meter.rowsRejected.inc({ collector: list }, rejected + incomplete);
   if (acceptList(list, page.read, page.isMissing)) return { rejected, incomplete };
-  throw new UpstreamError('invalid_response', `GET ${page.path}: no list, which earlier responses contained`);
+  throw new UpstreamError('invalid_response', `GET ${page.path}: no list, but earlier responses contained it`);
 }
 
 function countMissing({ meter }: ReaderDeps, list: AccountList, error: unknown): void {

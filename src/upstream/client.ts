@@ -166,7 +166,7 @@ function createAccountReader({ call, management, token, clock }: AccountReaderDe
     if (!found || !isSaneId(found.id)) {
       throw new UpstreamError(
         'invalid_response',
-        `GET ${path}: no record is certain to be this account's; set its region`,
+        `GET ${path}: no record is certain to be this account's; set the account's region`,
       );
     }
     const statistics = path.replace(/\/users?(\/[^/]+)?$/, '/stats/');

@@ -149,7 +149,7 @@ it.each<[string, (setup: Awaited<ReturnType<typeof setUp>>) => void, RegExp]>([
   [
     'configures another store',
     ({ write, account }) => write({ accounts: [account('a')], store: { kind: 'memory', path: 'x.db' } }),
-    /store\.path: can't change while the agent runs; a restart applies it/,
+    /store\.path: can't change while the agent runs; restart the agent to apply the change/,
   ],
   [
     'configures another schema',

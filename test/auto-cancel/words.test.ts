@@ -38,7 +38,7 @@ it.each([
   [{ ...of, step: 'answered', attempt: 1, answer: { kind: 'accepted', status: 202 } }, 'answered: accepted 202'],
   [
     { ...of, ...rule, step: 'ended', outcome: 'confirmed', mode: 'enforce', reason: 'read_canceled' },
-    'ended: the service reports it as cancelled (read_canceled)',
+    'ended: the service reports the callback as cancelled (read_canceled)',
   ],
   [{ at: 0, step: 'paused', by: 'ann', reason: 'line\nbreak.' }, 'paused: by ann: line\u{fffd}break.'],
   [{ at: 0, step: 'breaker_opened', breaker: 'errors', reason: 'x' }, 'breaker opened: errors: x'],

@@ -71,7 +71,7 @@ describe('environment errors', () => {
       const alerts = (url: string) => ({ notifiers: [{ name: 'ops', alertmanager: { urls: [url] } }] });
       expect(faults({ alerts: alerts(`http://am.example${path}`) }, {})).toEqual([
         expect.stringMatching(
-          /^alerts\.notifiers\[0\]\.alertmanager\.urls\[0\]: must be .* \/api\/v2, which is added to it$/,
+          /^alerts\.notifiers\[0\]\.alertmanager\.urls\[0\]: must be .* \/api\/v2 \(the agent adds \/api\/v2\)$/,
         ),
       ]);
       expect(faults({ alerts: alerts('http://am.example/api/v2/eu') }, {})).toEqual([]);

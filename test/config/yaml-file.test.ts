@@ -4,7 +4,7 @@ import { readYaml } from '../../src/config/yaml-file.ts';
 const COLUMN = 'starts in the wrong column: all keys of a section, and all items of a list, start in the same column';
 const KEY = 'must be a key: a name, a colon and a space';
 const COMMA = 'must have a comma between items in { } or [ ]';
-const BELOW = 'in quotes; a key in the next line starts in the column of this key';
+const BELOW = '; a key in the next line starts in the column of this key';
 
 describe('YAML errors', () => {
   it.each([
@@ -16,12 +16,12 @@ describe('YAML errors', () => {
     [
       'a key that is indented too far',
       'server:\n  listen: a\n   externalUrl: b\n',
-      `2:11: must be one value: put text that contains a colon and a space ${BELOW}`,
+      `2:11: must be one value: quote text that contains a colon and a space${BELOW}`,
     ],
     [
       'a key of a list item that is indented too far',
       'accounts:\n- name: a\n   token: x\n',
-      `2:9: must be one value: put text that contains a colon and a space ${BELOW}`,
+      `2:9: must be one value: quote text that contains a colon and a space${BELOW}`,
     ],
     ['a tab', 'a:\n\tb: 1\n', '2:1: must be indented with spaces, not tabs'],
     ['no colon', 'a: 1\nfoo\nb: 2\n', `2:1: ${KEY}`],
@@ -37,7 +37,7 @@ describe('YAML errors', () => {
     ],
     ['a variable in brackets', `a: [$${'{L}'}]`, '1:5: variables are not expanded here'],
     ['a duplicate key', 'a: 1\na: 2', '2:1: duplicate key'],
-    ['two colons', 'a: b: c\n', '1:4: must be one value: put text that contains a colon and a space in quotes'],
+    ['two colons', 'a: b: c\n', '1:4: must be one value: quote text that contains a colon and a space'],
     ['an at sign', 'a: @x', '1:4: is not expected here: text that begins with'],
     ['a template expression', 'a: {{x}}/y', 'goes in quotes'],
     ['a mapping as a key', 'a: {{ x }}', '1:5: must be text as a key; text that begins with { or [ goes in quotes'],

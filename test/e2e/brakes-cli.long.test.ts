@@ -124,7 +124,7 @@ it('pause waits for a request in flight and reports it; reset-breaker reports a 
   await journals[0]?.journal.append([{ at: 1, step: 'breaker_opened', breaker: 'errors', reason: 'x' }]);
   expect(await cli('reset-breaker', 'errors', '--reason', 'fixed')).toEqual({
     code: 0,
-    said: 'no agent has executed this request yet: an agent that opens the account a executes it within seconds, if it is still valid',
+    said: 'no agent has executed this request yet: the next agent that opens the account a executes the request if it is still valid',
   });
 });
 

@@ -99,7 +99,7 @@ describe('failed resets', () => {
       const settled = await rotation.run();
       expect([settled.code, rotation.resets()]).toEqual([0, 1]);
       expect(settled.stdout).toContain(
-        `It is settled: ${rotation.tokenFile} now contains ${print(rotation.emulator.token)}, which works.`,
+        `This run ends the reset, because ${rotation.tokenFile} now contains ${print(rotation.emulator.token)}, which works.`,
       );
       expect(existsSync(`${rotation.tokenFile}.rotating.json`)).toBe(false);
     },

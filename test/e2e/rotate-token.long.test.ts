@@ -112,7 +112,7 @@ describe('rotate-token', () => {
     const { code, stdout } = await rotation.run(['--yes'], { ACTION: 'a' });
     expect(code).toBe(0);
     expect(stdout).toContain(
-      `The action token may also be revoked: put the value of "token" in ${rotation.records()[0]} into the environment variable ACTION.`,
+      `Perhaps the action token is also revoked: put the value of "token" in ${rotation.records()[0]} into the environment variable ACTION.`,
     );
   });
 

@@ -41,7 +41,7 @@ it('limitLookups limits the requests of look-ups per minute, but no other reques
 it('limitLookups limits look-ups to a tenth of the daily budget', async () => {
   const { clock, runs, many } = start(50);
   await many(5);
-  const error = { message: 'look-ups may use 5 requests per day, until 00:00 UTC', retryAfter: HALF_DAY };
+  const error = { message: 'look-ups have used their 5 requests of this UTC day', retryAfter: HALF_DAY };
   await expect(runs('browser')).rejects.toMatchObject(error);
   expect(await runs('dlq')).toBe('sent');
   await clock.advance(HALF_DAY);

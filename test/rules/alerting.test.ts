@@ -333,7 +333,8 @@ describe('notices of auto-cancel', () => {
       ['DeliveryAutoCancelPlanned', 'notified', 'planned', 'f00'],
     ]);
     expect(alerts[2]?.annotations).toEqual({
-      summary: 'The cancel of a failure callback of a ended (confirmed): the service reports it as cancelled.',
+      summary:
+        'The cancel of a failure callback of a ended (confirmed): the service reports the callback as cancelled.',
       workflow_run_id: 'wfr_1',
       url: 'https://jobs.example/nightly',
       response_status: '500',

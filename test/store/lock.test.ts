@@ -6,7 +6,9 @@ import { startRemote } from './remote.ts';
 
 const LOCKED = {
   reason: 'locked',
-  message: expect.stringMatching(/rows\.db is in use by another process: stop that process, or give each its own/),
+  message: expect.stringMatching(
+    /rows\.db is in use by another process: stop that process, or give each process its own/,
+  ),
 };
 const ROW = [{ key: 'k', value: 'v' }];
 

@@ -54,7 +54,7 @@ describe('store options', () => {
       'needs sslmode=verify-full for sslrootcert=system',
     ],
     [{ url: 'postgres://u:canary@h/d' }, 'must be postgres if store.url is set'],
-    [{ schema: 'Mine' }, 'must be up to 63 of a-z, 0-9 and _, and begin with no digit'],
+    [{ schema: 'Mine' }, 'must be 1 to 63 of a-z, 0-9 and _, and not begin with a digit'],
     [{ schema: 'pg_mine' }, 'must not begin with pg_'],
     [{ lease: '4s' }, 'must be from 5s to 5m'],
     [{ lease: '301s' }, 'must be from 5s to 5m'],
@@ -74,7 +74,7 @@ describe('store options', () => {
 
 const PLAIN = 'connects to another host without TLS: the stored data can be intercepted; use sslmode=verify-full';
 const UNPROVEN =
-  'accepts any certificate of another host: the stored data can be intercepted; use sslmode=verify-full, or name sslrootcert';
+  'connects to another host and accepts any certificate: the stored data can be intercepted; use sslmode=verify-full, or set sslrootcert';
 
 it.each([
   ['postgres://db.example/d', PLAIN],

@@ -194,7 +194,7 @@ function cadences({ every, filters }: DlqOptions, walkEvery: number): Rounds {
     full: {
       every: walkEvery,
       requests: 2 + filters.length,
-      why: 'reads pages of 100 of the queue, of failed workflow runs and of each filter; until `fromDateMeans: auto` is settled, one more call is a probe',
+      why: 'reads the queue, failed workflow runs and each filter, in pages of 100; with `fromDateMeans: auto`, one more call tests the meaning until it is known',
       markAfter: 2,
       priority: 'background',
     },

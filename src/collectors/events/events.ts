@@ -89,7 +89,7 @@ const options = z.strictObject({
     'How late an event may appear in the log and still be processed in order. Metrics about messages lag behind the newest event by this time.',
   ),
   lateSweep: Duration.prefault('30m').describe(
-    'How late an event may appear in the log and still be counted. Each minute of the log is read again at this age.',
+    'How late an event may appear in the log and still be counted. Each minute of the log is read again when it has this age.',
   ),
   destination: z
     .enum(DESTINATIONS, { error: `must be one of ${DESTINATIONS.join(', ')}` })
@@ -129,7 +129,7 @@ export const events = defineKind({
     tail: {
       every,
       requests: 1,
-      why: 'reads pages of 1,000 events; while the log is busy, one more call a minute reads its events again',
+      why: 'reads pages of 1,000 events; while the log is busy, one more call a minute rereads the events that became older than `overlap`',
       priority: 'events',
     },
     ...(lateSweep > overlap && {

@@ -141,7 +141,7 @@ export const eventFamilies = {
   }),
   answers: counter({
     name: 'delivery_attempts_total',
-    help: 'Ended delivery attempts by result and HTTP status class. The class none means no response, or no status in the log.',
+    help: 'Ended delivery attempts by result and HTTP status class. The class "none" means that there was no response, or that the log lacks the status.',
     labels: ['result', 'status_class', 'destination'],
     values: { result: DELIVERY_RESULTS, status_class: STATUS_CLASSES },
     pick: facts =>

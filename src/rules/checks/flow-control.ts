@@ -99,7 +99,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
   defineCheck('waitlist_growing', 'DeliveryFlowControlBacklogGrowing', {
     for: 15 * MINUTE,
     keepFiringFor: KEEP_FIRING_FOR,
-    when: `the waitlist of a key has grown within an hour. Its minimum in the last 20 minutes is at least ${BACKLOG_TREND.fewest}. The increase over the maximum in the first 20 minutes exceeds a limit: ${growthText(BACKLOG_TREND.growth)}. The maximum in the last 20 minutes is at least as high as in the middle 20 minutes`,
+    when: `the waitlist of a key has grown within an hour. Its minimum in the last 20 minutes is at least ${BACKLOG_TREND.fewest}, and exceeds the maximum in the first 20 minutes by more than ${growthText(BACKLOG_TREND.growth)}. The maximum in the last 20 minutes is at least as high as in the middle 20 minutes`,
     check: eachKey((input, row) => {
       const grown = !row.paused && trend(input, row);
       if (typeof grown !== 'object') return grown;

@@ -157,7 +157,7 @@ export const MESSAGES: readonly AccountCheck[] = [
     // Messages that fail after retries are late first: wait, because both alerts would report one incident.
     for: 5 * MINUTE,
     keepFiringFor: KEEP_BURNING_FOR,
-    when: 'the condition of `messages_failing`, but with overdue instead of failed messages, and with `objectives.onTime`. Messages on paused flow-control keys do not count. The condition is unknown during `messages_failing`, or if the agent cannot read which keys are paused',
+    when: 'the condition of `messages_failing`, but with overdue instead of failed messages, and with `objectives.onTime` instead of `objectives.delivered`. Messages on paused flow-control keys do not count. The condition is unknown during `messages_failing`, or if the agent cannot read which keys are paused',
     check: late,
   }),
   defineCheck('deliveries_stalled', 'DeliveryMessagesLate', {
@@ -212,7 +212,7 @@ export const MESSAGES: readonly AccountCheck[] = [
     for: 5 * MINUTE,
     // Intervals between retries grow, so a pause between attempts does not mean recovery.
     keepFiringFor: HOUR,
-    when: `${inLast(attempts.over)}, more than ${attempts.more} delivery attempts to a destination failed, and fewer succeeded. Or ${inLast(messages.over)}, at least ${messages.fewest} messages to a destination failed, and none was delivered. This check requires \`collect.events.destination\``,
+    when: `${inLast(attempts.over)}, more than ${attempts.more} delivery attempts to a destination failed, and more failed than succeeded. Or ${inLast(messages.over)}, at least ${messages.fewest} messages to a destination failed, and none was delivered. This check requires \`collect.events.destination\``,
     check: failingDestinations,
   }),
 ];

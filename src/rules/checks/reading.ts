@@ -230,7 +230,7 @@ export const READING: readonly AccountCheck[] = [
       if (skew <= CLOCK_SKEW) return [];
       const difference = `${durationText(skew / 1000)} ${clockSkew > 0 ? 'ahead of' : 'behind'}`;
       const isUsed = skew <= MAX_CLOCK_CORRECTION;
-      return `The service’s clock is ${difference} the agent’s: its data is evaluated by the ${isUsed ? 'service’s clock' : 'agent’s clock, because the difference exceeds a day'}.`;
+      return `The service’s clock is ${difference} the agent’s: the service’s data is evaluated by the ${isUsed ? 'service’s clock' : 'agent’s clock, because the difference exceeds a day'}.`;
     },
   }),
   defineCheck('rows_unreadable', 'DeliveryDataIncomplete', {

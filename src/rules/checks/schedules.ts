@@ -67,12 +67,12 @@ export const SCHEDULES: readonly AccountCheck[] = [
     }),
   }),
   ofList('schedule_paused', ALERT, {
-    when: 'the service has reported for more than a day that a schedule is paused, and has reported the schedule as active before',
+    when: 'the service reported a schedule as active earlier, and has reported it as paused for more than a day',
     check: eachListed((input, { name, history: { pausedSince, sawPause } }) => {
       if (pausedSince === undefined || !sawPause || input.serviceNow - pausedSince <= DAY) return false;
       const at = clockTime(pausedSince, input.serviceNow);
       const since = toAgentTime(input, pausedSince);
-      return { since, text: `Schedule ${name} is paused: the agent first read that at ${at}.` };
+      return { since, text: `Schedule ${name} is paused: the agent first read the pause at ${at}.` };
     }),
   }),
   ofList('schedule_unexpected', ALERT, {
@@ -89,7 +89,7 @@ export const SCHEDULES: readonly AccountCheck[] = [
       ({ name }) => name,
       (input, { name, history: { goneSince = 0, seenAt, paused } }) => {
         if (paused !== false || goneSince - seenAt < DAY) return false;
-        const text = `Schedule ${name}: the service no longer lists it since ${clockTime(goneSince, input.serviceNow)}.`;
+        const text = `Schedule ${name}: the service has not listed it since ${clockTime(goneSince, input.serviceNow)}.`;
         return { since: toAgentTime(input, goneSince), text };
       },
     ),

@@ -19,7 +19,7 @@ const Round = z.object({
 export const DeadLetterView = z.object({
   dlqId: Maybe(z.string()),
   messageId: Maybe(z.string()),
-  enteredAt: Maybe(Time).describe('Derived from the dlqId, or else the time of the first read.'),
+  enteredAt: Maybe(Time).describe('Derived from the dlqId; otherwise the time of the first read.'),
   createdAt: Maybe(Time),
   url: Maybe(z.string()).describe('Without query, fragment, user and password.'),
   method: Maybe(z.string()),
@@ -96,7 +96,7 @@ export const AccountView = z.object({
           responseStatus: z.string(),
           messages: Num,
           change: Maybe(ChangeView).describe(
-            'Over the last hour. Null without history. Each minute, the 50 largest kinds are recorded.',
+            'Over the last hour; null if unknown. The history contains only the 50 largest kinds of each minute.',
           ),
           sample: Maybe(z.string()).describe('dlqId of an example.'),
         }),
@@ -115,7 +115,7 @@ export const AccountView = z.object({
     recent: Maybe(z.record(z.string(), Num)).describe('Events in the window, by state.'),
     lastHour: Maybe(
       z.object({
-        overSeconds: Seconds.describe('Less than an hour if the history starts within that hour.'),
+        overSeconds: Seconds.describe('Length of the window: an hour, or less if the history is shorter.'),
         delivered: Num,
         failed: Num,
         cancelled: Num,
@@ -142,7 +142,7 @@ export const AccountView = z.object({
     waiting: Maybe(Num),
     beyondCap: Num.describe('Keys without a separate series.'),
     beyondCapWaiting: Num.describe('Messages and workflow steps that wait on these keys.'),
-    parallelismLimit: Maybe(Num).describe('Of the account; null while nothing waits, or if the service omits it.'),
+    parallelismLimit: Maybe(Num).describe('Limit of the account; null while nothing waits, or if not reported.'),
     parallelismInUse: Maybe(Num).describe('Of the account.'),
     rows: z
       .array(
@@ -171,7 +171,7 @@ export const AccountView = z.object({
       .describe('At most 100 keys, largest waitlists first.'),
   }),
   queues: z.object({
-    enabled: z.boolean().describe('False also if the service does not list queues.'),
+    enabled: z.boolean().describe('Also false if the service does not list queues.'),
     data: DataState,
     beyondCap: Num.describe('Queues without a separate series.'),
     beyondCapLag: Num,
@@ -220,7 +220,7 @@ export const AccountView = z.object({
   runs: Maybe(
     z.object({
       olderThanSeconds: Seconds,
-      count: Maybe(Num).describe('Runs in progress that are older; null if unknown. If `hasMore`, there are more.'),
+      count: Maybe(Num).describe('Runs older than `olderThanSeconds`; null if unknown. If `hasMore`, there are more.'),
       hasMore: z.boolean(),
       oldest: Maybe(
         z.object({

@@ -32,11 +32,11 @@ export const Candidate = z.object({
   owner: Maybe(z.object({ rule: z.string(), mode: z.string() })),
   verdict: RuleFindingView.shape.verdict.describe('Result of the deciding rule.'),
   reason: Maybe(z.string()).describe('Of the verdict; null if no rule matches.'),
-  held: Maybe(z.string()).describe('Reason for skipping it although it is stuck, as a keyword.'),
+  held: Maybe(z.string()).describe('Why a stuck callback is not cancelled, as a keyword.'),
   heldText: Maybe(z.string()).describe('`held` as a sentence.'),
   attempts: z.int(),
   outcome: Maybe(z.string()),
-  mayApprove: z.boolean().describe('Whether it waits for an operator’s approval.'),
+  mayApprove: z.boolean().describe('Whether the action waits for an operator’s approval.'),
 });
 export type Candidate = z.output<typeof Candidate>;
 

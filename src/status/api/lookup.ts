@@ -97,7 +97,7 @@ const FOUND = { now: Time.describe('Time of the read; up to 10 s ago.'), account
 const QUALITY = {
   hasMore: z.boolean().describe('Whether the service may list more matching rows.'),
   mayMissNewer: z.boolean().describe('Whether newer rows may be missing, because the service ignores the order.'),
-  proven: z.boolean().describe('Whether every row has the fields of the filters, and matches.'),
+  proven: z.boolean().describe('Whether every row has the fields of the filters, and matches them.'),
   rejected: z.int().describe('Number of unreadable rows, which are missing.'),
   incomplete: z.int().describe('Number of rows from which an unreadable value was omitted.'),
 };

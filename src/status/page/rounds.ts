@@ -112,7 +112,7 @@ export function schedules(view: AccountView): Html {
   const isListed = view.rounds.some(({ collector, dataAt }) => collector === 'schedules' && dataAt !== null);
   const list = isListed ? 'the service lists none' : 'no list of the service has been read';
   const none = html`<p class="soft">None is configured (<code>schedules</code>), and ${list}.</p>`;
-  const caption = 'Last times, and missed, late or unexpected starts since the agent’s first start';
+  const caption = 'Latest times, and numbers of missed, late and unexpected starts since the agent first ran';
   return section('schedules', 'Schedules', table(caption, columns, view.schedules, { none }));
 }
 

@@ -89,8 +89,8 @@ function worstOf(rounds: readonly Round[], collector: string): Round | undefined
 const WORDS: Readonly<Record<Exclude<DataState, 'fresh'>, string>> = {
   partial: 'Some rows were unreadable: the data shown is correct but incomplete.',
   stale: 'The data is old: no later read has succeeded.',
-  withdrawn: 'The last complete read is too old to be shown. A dash means unknown.',
-  not_read: 'Nothing has been read yet. A dash means unknown.',
+  withdrawn: 'The last complete read is too old to be shown. A dash (—) means unknown.',
+  not_read: 'Nothing has been read yet. A dash (—) means unknown.',
 };
 
 /** Explains why the numbers of a section are old or missing. */

@@ -43,14 +43,14 @@ export const READING: readonly Case[] = [
     'a service whose clock is ahead',
     { change: account => Object.assign(account, { clockSkew: 90_400, serviceNow: ago(-1.5) }) },
     [
-      'warning clock_skew 0 min: The service’s clock is 1 min 30 s ahead of the agent’s: its data is evaluated by the service’s clock.',
+      'warning clock_skew 0 min: The service’s clock is 1 min 30 s ahead of the agent’s: the service’s data is evaluated by the service’s clock.',
     ],
   ],
   [
     'a service whose clock is behind by more than a day',
     { change: account => Object.assign(account, { clockSkew: -172_800_000 }) },
     [
-      'warning clock_skew 0 min: The service’s clock is 2 d behind the agent’s: its data is evaluated by the agent’s clock, because the difference exceeds a day.',
+      'warning clock_skew 0 min: The service’s clock is 2 d behind the agent’s: the service’s data is evaluated by the agent’s clock, because the difference exceeds a day.',
     ],
   ],
   ['clocks that differ by ten seconds', { change: account => Object.assign(account, { clockSkew: -10_000 }) }, []],

@@ -178,7 +178,7 @@ export const SERVICE_DATA: readonly Case[] = [
     'a schedule that was paused more than a day ago, while the agent watched',
     { change: account => listed(account, { paused: true }, { pausedSince: ago(1500), sawPause: true }) },
     [
-      'warning schedule_paused (scd_1) 1500 min: Schedule scd_1 is paused: the agent first read that at 2026-03-13 11:00:00 UTC.',
+      'warning schedule_paused (scd_1) 1500 min: Schedule scd_1 is paused: the agent first read the pause at 2026-03-13 11:00:00 UTC.',
     ],
   ],
   [
@@ -216,7 +216,7 @@ export const SERVICE_DATA: readonly Case[] = [
         ] as typeof scheduleList.gone;
       },
     },
-    ['warning schedule_gone (old) 60 min: Schedule old: the service no longer lists it since 11:00:00 UTC.'],
+    ['warning schedule_gone (old) 60 min: Schedule old: the service has not listed it since 11:00:00 UTC.'],
   ],
   [
     'workflow runs that do not end',
