@@ -1,3 +1,4 @@
+import { DAY } from '../kit/duration.ts';
 import { hashedId } from '../kit/hash.ts';
 import { recordOf } from '../kit/record.ts';
 import { percent } from '../kit/text.ts';
@@ -170,7 +171,6 @@ export function endOf({ actions, closed }: JournalState, id: string): FinalOutco
 export const isPlanned = ({ actions, closed }: JournalState, id: string): boolean =>
   actions.get(id)?.isPlanned ?? closed.get(id)?.outcome === 'planned';
 
-const DAY = 24 * 3_600_000;
 /** Upper bound of the configurable `cooldown` and `recheckAfter` (ms). */
 const MAX_SPAN = 366 * DAY;
 

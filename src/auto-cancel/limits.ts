@@ -1,4 +1,5 @@
 import { isOpen } from '../kit/cron.ts';
+import { DAY, HOUR } from '../kit/duration.ts';
 import type { Breaker, JournalTarget } from '../model/journal.ts';
 import type { EvaluatedCallback } from './evaluate.ts';
 import {
@@ -20,9 +21,6 @@ export function windowReason(
   if (allow.length === 0) return undefined;
   return allow.some(window => isOpen(window, at)) ? undefined : 'window_closed';
 }
-
-const HOUR = 3_600_000;
-const DAY = 24 * HOUR;
 
 /** Returns why the number of candidates is implausible, or undefined. `population`: number of matching callbacks. */
 export function candidateExcess(

@@ -1,7 +1,7 @@
+import { HOUR } from '../kit/duration.ts';
 import type { Point } from '../model/history.ts';
 import type { Chunk } from './chunk.ts';
 import { join, riseOf, upTo } from './points.ts';
-import { HOUR } from './recent.ts';
 
 /** Values that windows of hours and days need; absent if unknown. */
 export interface HourlyValues {

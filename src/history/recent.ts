@@ -7,8 +7,6 @@ export type RecentChanges = ReturnType<typeof createRecentChanges>;
 /** Minimum window (ms): samples are a minute apart. */
 const MIN_WINDOW = MINUTE;
 
-export const HOUR = 3_600_000;
-
 /** Window that is in memory for every series (ms). */
 export const ALWAYS = 90 * MINUTE;
 

@@ -1,4 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
+import { HOUR } from '../kit/duration.ts';
 import type { Log } from '../kit/log.ts';
 import { createYielder } from '../kit/yielder.ts';
 import type { Change } from '../model/change.ts';
@@ -16,7 +17,7 @@ import {
 } from './chunk.ts';
 import { type HourlyValues, Hours, MAX_HOURS } from './hours.ts';
 import { join as joinPoints, MAX_GAP } from './points.ts';
-import { ALWAYS, HOUR } from './recent.ts';
+import { ALWAYS } from './recent.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
 
 /** Stored hours of an account, with uncommitted changes. Hours count from the Unix epoch. */

@@ -1,9 +1,10 @@
 import { z } from 'zod';
 
 export const MINUTE = 60_000;
-export const DAY = 86_400_000;
+export const HOUR = 60 * MINUTE;
+export const DAY = 24 * HOUR;
 
-const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: MINUTE, h: 3_600_000, d: DAY };
+const UNITS: Readonly<Record<string, number>> = { ms: 1, s: 1000, m: MINUTE, h: HOUR, d: DAY };
 const ALLOWED = 'a duration: a whole number and one of ms, s, m, h, d, such as 500ms, 15s or 4h';
 
 /** Parses a duration such as `15s` to milliseconds. */
@@ -48,8 +49,8 @@ export function durationText(seconds: number, units = 2): string {
 }
 
 const LONG_UNITS = [
-  ['day', 86_400_000],
-  ['hour', 3_600_000],
+  ['day', DAY],
+  ['hour', HOUR],
   ['minute', MINUTE],
   ['second', 1000],
 ] as const;
@@ -79,7 +80,7 @@ export function parseInstant(text: string): number | undefined {
   return Number.isNaN(at) ? undefined : at;
 }
 
-const MAX_DURATION = 366 * 86_400_000;
+const MAX_DURATION = 366 * DAY;
 
 function durationOf(isAllowed: (ms: number) => boolean, range: string) {
   return z

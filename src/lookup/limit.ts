@@ -1,4 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
+import { DAY, MINUTE } from '../kit/duration.ts';
 import type { Budget } from '../upstream/budget.ts';
 import { type BudgetOptions, maxForReading } from '../upstream/options.ts';
 
@@ -6,9 +7,6 @@ import { type BudgetOptions, maxForReading } from '../upstream/options.ts';
 export const MAX_PER_MINUTE = 20;
 /** Share of a day's requests that these look-ups may use, so that a browser cannot use up the budget. */
 const DAILY_SHARE = 0.1;
-
-const MINUTE = 60_000;
-const DAY = 86_400_000;
 
 /** Thrown if a look-up must not send another request yet. */
 export class LookupLimitError extends Error {

@@ -1,12 +1,9 @@
-import { MINUTE } from '../kit/duration.ts';
+import { DAY, HOUR, MINUTE } from '../kit/duration.ts';
 
 /**
  * Thresholds of the checks. Shares are from 0 to 1, times in milliseconds. The conditions in docs/alerts.md and in the runbooks
  * contain the same values, as do Prometheus rules and dashboards.
  */
-
-const HOUR = 60 * MINUTE;
-const DAY = 24 * HOUR;
 
 /** Minimum number of bad messages that are reported, regardless of their share. */
 export const MIN_BAD = 10;

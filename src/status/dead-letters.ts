@@ -7,7 +7,7 @@ import {
   type SelectionFacts,
   shownFilters,
 } from '../collectors/index.ts';
-import { HOUR } from '../history/recent.ts';
+import { HOUR } from '../kit/duration.ts';
 import { recordOf } from '../kit/record.ts';
 import type { CheckInput, DataStatus } from '../rules/checks/account.ts';
 import { kindChanges } from '../rules/checks/dead-letters.ts';

@@ -1,8 +1,9 @@
 import { eventFamilies, shownWaits } from '../collectors/events/families.ts';
 import { BUCKET_BOUNDS } from '../collectors/events/tally.ts';
 import type { EventsFacts } from '../collectors/index.ts';
-import { HOUR, type RecentChanges } from '../history/recent.ts';
+import type { RecentChanges } from '../history/recent.ts';
 import { seriesName } from '../history/series-name.ts';
+import { HOUR } from '../kit/duration.ts';
 import { formatLe } from '../metrics/family.ts';
 import { MESSAGE_OUTCOMES } from '../model/message.ts';
 import type { CheckInput } from '../rules/checks/account.ts';

@@ -1,4 +1,5 @@
 import { type Clock, withDeadline } from '../kit/clock.ts';
+import { DAY } from '../kit/duration.ts';
 import { UpstreamError } from './errors.ts';
 import { type BudgetOptions, maxForReading } from './options.ts';
 import { type Call, PRIORITIES, type Priority } from './send.ts';
@@ -11,7 +12,6 @@ export interface DailyUsage {
   readonly requests: number;
 }
 
-const DAY = 86_400_000;
 /** Maximum wait that the service can request (ms). */
 export const MAX_PAUSE = 900_000;
 /** Longest remaining pause that a request waits for (ms). During a longer one, requests fail at once. */

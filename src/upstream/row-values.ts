@@ -1,6 +1,5 @@
-import { parseInstant } from '../kit/duration.ts';
+import { DAY, parseInstant } from '../kit/duration.ts';
 
-const DAY = 86_400_000;
 /** No service has older data. Times in other units than milliseconds are outside the range. */
 const EARLIEST = Date.UTC(2015, 0);
 /** Maximum delay of a delivery (ms). The documented plans allow a year. */

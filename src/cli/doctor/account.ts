@@ -2,6 +2,7 @@ import type { Dispatcher } from 'undici';
 import { type ClientDeps, openQuietReader } from '../../agent/account-client.ts';
 import type { AccountSettings } from '../../config/schema.ts';
 import { MAX_CLOCK_SKEW, unlessAborted, withDeadline } from '../../kit/clock.ts';
+import { DAY } from '../../kit/duration.ts';
 import { errorCode } from '../../kit/error-code.ts';
 import { nameOf } from '../../kit/secret.ts';
 import { proveEntries } from '../../lookup/proof.ts';
@@ -73,7 +74,6 @@ export async function runProbes(
 
 type ProbeDeps = DoctorDeps & Pick<ClientDeps, 'dispatchers' | 'secrets'>;
 
-const DAY = 86_400_000;
 /** A certificate should be renewed this number of days before its expiry. */
 const RENEW_DAYS = 14;
 /** Clock skew (ms) above which TLS may fail. */

@@ -1,8 +1,7 @@
 import { type DlqFacts, dlqFamilies, MAX_KINDS_SHOWN } from '../../collectors/index.ts';
 import { between, min, upTo } from '../../history/points.ts';
-import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
-import { durationTexts, MINUTE } from '../../kit/duration.ts';
+import { DAY, durationTexts, HOUR, MINUTE } from '../../kit/duration.ts';
 import {
   DLQ_AT_ONCE,
   DLQ_BY_SIX_HOURS,
@@ -100,7 +99,6 @@ const BEFORE = { from: 90 * MINUTE, to: 10 * MINUTE } as const;
 const SETTLED_FOR = 15 * MINUTE;
 /** Hourly series: the highest settled size in the last hour. */
 export const SETTLED = '!dlq_settled';
-const DAY = 24 * HOUR;
 
 /** Returns the settled size at `at`: the smallest size in the `SETTLED_FOR` before; undefined if it is unknown. */
 const settledAt = (points: readonly Point[], at: number) => min(between(points, at - SETTLED_FOR, at));

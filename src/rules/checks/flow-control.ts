@@ -1,8 +1,7 @@
 import { flowControlFamilies, type KeyLimits, type LimitChange, type TrackedKey } from '../../collectors/index.ts';
 import { between, max, min, upTo } from '../../history/points.ts';
-import { HOUR } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
-import { MINUTE } from '../../kit/duration.ts';
+import { HOUR, MINUTE } from '../../kit/duration.ts';
 import { BACKLOG_TREND, WAITLIST_UNCHANGED } from '../../metrics/thresholds.ts';
 import { isAccountFull } from '../../model/flow-state.ts';
 import { KEY_LIMITS, type KeyLimit } from '../../model/message.ts';

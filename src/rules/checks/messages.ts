@@ -1,7 +1,7 @@
 import { dlqFamilies, type EventsFacts, eventFamilies } from '../../collectors/index.ts';
-import { ALWAYS, HOUR } from '../../history/recent.ts';
+import { ALWAYS } from '../../history/recent.ts';
 import { seriesName } from '../../history/series-name.ts';
-import { MINUTE } from '../../kit/duration.ts';
+import { HOUR, MINUTE } from '../../kit/duration.ts';
 import {
   BURN_WINDOWS,
   DESTINATION,

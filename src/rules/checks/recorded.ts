@@ -1,7 +1,6 @@
 import { type EventsFacts, eventFamilies } from '../../collectors/index.ts';
 import type { HourlyValues } from '../../history/hours.ts';
-import { HOUR } from '../../history/recent.ts';
-import { MINUTE } from '../../kit/duration.ts';
+import { HOUR, MINUTE } from '../../kit/duration.ts';
 import type { CheckInput } from './account.ts';
 import { finishedOf, OVERDUE_PAUSED, overduePausedTotal } from './burns.ts';
 import { highestSettled, SETTLED } from './dead-letters.ts';

@@ -1,5 +1,5 @@
 import { hasFailed, type ListedSchedule } from '../../collectors/index.ts';
-import { HOUR } from '../../history/recent.ts';
+import { DAY, HOUR } from '../../kit/duration.ts';
 import type { CheckedSchedule, CheckInput } from './account.ts';
 import { type AccountCheck, checksOf, eachOf, type FoundOf, KEEP_FIRING_FOR, toAgentTime } from './check.ts';
 import { clockTime } from './words.ts';
@@ -8,7 +8,6 @@ const ofEvents = checksOf('events');
 const ofList = checksOf('schedules');
 
 const ALERT = 'DeliveryScheduleFailing';
-const DAY = 24 * HOUR;
 
 const isFailing = ({ state, next }: CheckedSchedule, now: number) => state === 'failing' && (next ?? now) - now > HOUR;
 

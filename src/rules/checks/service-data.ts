@@ -1,7 +1,7 @@
 import { dlqFamilies, OTHER, type PlanFacts, type QueuesFacts } from '../../collectors/index.ts';
 import { between } from '../../history/points.ts';
-import { ALWAYS, HOUR } from '../../history/recent.ts';
-import { MINUTE } from '../../kit/duration.ts';
+import { ALWAYS } from '../../history/recent.ts';
+import { DAY, HOUR, MINUTE } from '../../kit/duration.ts';
 import { bareAddress } from '../../kit/text.ts';
 import { DLQ_DIFFERENCE, QUEUE_BLOCKED, QUOTA_USED } from '../../metrics/thresholds.ts';
 import type { CheckInput } from './account.ts';
@@ -53,7 +53,6 @@ function planOf(input: CheckInput): (PlanFacts & { usage: NonNullable<PlanFacts[
   return plan?.usage && input.dataOf('account').data === 'fresh' ? { ...plan, usage: plan.usage } : 'unknown';
 }
 
-const DAY = 24 * HOUR;
 /** Minimum time since midnight from which a rate is computed (ms). */
 const MIN_TIME = HOUR;
 /** Precision of the forecast (ms). */
