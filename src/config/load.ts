@@ -18,7 +18,6 @@ import {
   sortedErrors,
   valueAt,
 } from './errors.ts';
-import { checkExcludedFamilies } from './excluded-families.ts';
 import { checkFiles, filesOf } from './files.ts';
 import { Config, ConfigInput } from './schema.ts';
 import { checkPlainHttp, checkSecrets, checkTwins, expansions } from './secrets.ts';
@@ -187,7 +186,6 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
   if (env) checkFiles(config, env, report);
   checkTwins(config, env, report);
   checkSettings(config, now, report);
-  checkExcludedFamilies(config, report);
   checkPlainHttp(config, report);
   checkAlerts(config, now, report);
   checkAutoCancel(config, report);

@@ -6,6 +6,7 @@ import { isLoopback } from '../kit/http-url.ts';
 import { limitKey, maxForReading, PUBLIC_PLANS, PUBLIC_PLANS_AS_OF } from '../upstream/options.ts';
 import { pausingNames } from './alerts.ts';
 import { checkNames, type Path, type Reporter } from './errors.ts';
+import { checkExcluded } from './excluded-families.ts';
 import type { AccountSettings, Config } from './schema.ts';
 
 type Rule = Config['autoCancel']['rules'][number];
@@ -39,6 +40,7 @@ function checkCollect(collect: Config['collect'], at: At, report: Reporter): voi
     const [overlap, lateSweep] = [formatDuration(events.overlap), formatDuration(events.lateSweep)];
     report.error(at('events', 'overlap'), `is ${overlap} but must be at most lateSweep, ${lateSweep}`);
   }
+  checkExcluded(collect, at('families', 'exclude'), report);
 }
 
 const URL_KEYS = ['url', 'workflowUrl', 'failureCallbackUrl'] as const;
