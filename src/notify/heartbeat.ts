@@ -4,6 +4,7 @@ import type { Counter } from '../kit/counter.ts';
 import { errorCode } from '../kit/error-code.ts';
 import type { Log } from '../kit/log.ts';
 import type { Secret } from '../kit/secret.ts';
+import { someOf } from '../kit/text.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { Leadership } from '../replicas/leadership.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
@@ -98,7 +99,6 @@ export interface AgentHeartbeatDeps extends Omit<HeartbeatDeps, 'url' | 'health'
 
 /** Key of the agent-wide row with the time of the last check. */
 const REPORT = 'heartbeat';
-const MAX_NAMED = 5;
 const UNREAD = 'unread';
 
 /** Returns why an account is unhealthy, or undefined; `UNREAD` before its first read. */
@@ -123,8 +123,7 @@ export function healthOf(
   const known = failures.filter(failure => failure !== UNREAD);
   const isUnread = failures.length > 0 || configured.some(name => !open.has(name));
   if (known.length === 0) return isUnread ? undefined : { isHealthy: true };
-  const rest = known.length > MAX_NAMED ? ` and ${known.length - MAX_NAMED} more` : '';
-  return { isHealthy: false, why: `${known.slice(0, MAX_NAMED).join(', ')}${rest}` };
+  return { isHealthy: false, why: someOf(known) };
 }
 
 /** Returns the loop body of the heartbeat, which only the leader sends; undefined if it is not configured. */

@@ -136,8 +136,8 @@ describe('account health', () => {
     ['a token rejected before this process started', [account({}, true, false)], undefined],
     [
       'many rejected tokens',
-      Array.from({ length: 7 }, () => account({}, true)),
-      failing(`${'the token of a is rejected, '.repeat(4)}the token of a is rejected and 2 more`),
+      Array.from({ length: 12 }, () => account({}, true)),
+      failing(`${'the token of a is rejected, '.repeat(9)}the token of a is rejected and 2 more`),
     ],
   ])('healthOf evaluates the health of accounts: %s', (_name, accounts, health) =>
     expect(healthOf(accounts)).toEqual(health),
