@@ -5,8 +5,8 @@ import { MAX_CLOCK_SKEW, unlessAborted, withDeadline } from '../../kit/clock.ts'
 import { DAY } from '../../kit/duration.ts';
 import { errorCode } from '../../kit/error-code.ts';
 import { nameOf } from '../../kit/secret.ts';
+import { KEY_LIST, type List, QUEUE_LIST, runList, SCHEDULE_LIST } from '../../lookup/lists.ts';
 import { proveEntries } from '../../lookup/proof.ts';
-import type { ListedRow } from '../../model/message.ts';
 import { StoreError } from '../../store/errors.ts';
 import { type DlqQuery, FilterContradiction, isUnanswerable, type ListPage, type Reader } from '../../upstream/api.ts';
 import { openConnection, readClockDifference, resolveHost } from '../../upstream/connection.ts';
@@ -140,25 +140,10 @@ const firstPage = async (pages: AsyncIterator<ListPage<unknown>>, what: string) 
 
 const readDlq = (reader: Reader, signal: AbortSignal) => firstPage(reader.dlqPages({}, signal), 'entries');
 
-async function unpagedResult(
-  read: (take: (row: ListedRow) => void) => Promise<number>,
-  what: string,
-): Promise<Diagnosis> {
-  const rows: ListedRow[] = [];
-  const rejected = await read(row => rows.push(row));
-  const incomplete = rows.filter(({ isIncomplete }) => isIncomplete).length;
-  return pageResult({ rows, rejected, incomplete, isLast: true }, what);
-}
-
-const readKeys = (reader: Reader, signal: AbortSignal) =>
-  unpagedResult(take => reader.flowControl(signal, take), 'keys');
-const readSchedules = (reader: Reader, signal: AbortSignal) =>
-  unpagedResult(take => reader.schedules(signal, take), 'schedules');
-
-const readQueues = (reader: Reader, signal: AbortSignal) =>
-  unpagedResult(take => reader.queues(signal, take), 'queues');
-
-const readRuns = (reader: Reader, signal: AbortSignal) => firstPage(reader.runPages({}, signal), 'runs');
+const readList =
+  <Row>(list: List<Row>, what: string) =>
+  (reader: Reader, signal: AbortSignal) =>
+    firstPage(list.pages(reader, signal), what);
 
 interface ListRead {
   readonly name: string;
@@ -184,12 +169,12 @@ function listProbes({ token, collect }: AccountSettings, reader: Reader, deps: P
   const lists: readonly ListRead[] = [
     { name: 'dlq', section: 'dlq', read: readDlq },
     { name: 'events', section: 'events', read: readEvents },
-    { name: 'flow control', section: 'flowControl', read: readKeys },
+    { name: 'flow control', section: 'flowControl', read: readList(KEY_LIST, 'keys') },
   ];
   const optional: readonly ListRead[] = [
-    { name: 'schedules', section: 'schedules', read: readSchedules },
-    { name: 'queues', section: 'queues', read: readQueues },
-    { name: 'workflow runs', section: 'runs', read: readRuns },
+    { name: 'schedules', section: 'schedules', read: readList(SCHEDULE_LIST, 'schedules') },
+    { name: 'queues', section: 'queues', read: readList(QUEUE_LIST, 'queues') },
+    { name: 'workflow runs', section: 'runs', read: readList(runList({}), 'runs') },
   ];
   // The configuration enables at least one list.
   const first = lists.find(({ section }) => collect[section].enabled) ?? (lists[0] as ListRead);
