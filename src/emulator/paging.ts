@@ -32,7 +32,7 @@ function single(parameters: URLSearchParams, name: string): string | undefined {
   return values[0] || undefined;
 }
 
-function wholeNumber(parameters: URLSearchParams, name: string): number | undefined {
+export function wholeParameter(parameters: URLSearchParams, name: string): number | undefined {
   const text = single(parameters, name);
   if (text === undefined) return undefined;
   if (!/^\d{1,15}$/.test(text)) throw new BadRequest(`invalid ${name}: it must be a whole number`);
@@ -44,7 +44,7 @@ export function pageRequest(
   defaults: { readonly count: number; readonly order: Order },
   { highCount, order: obeys, filters }: Dialect,
 ): PageRequest {
-  const count = wholeNumber(parameters, 'count') ?? defaults.count;
+  const count = wholeParameter(parameters, 'count') ?? defaults.count;
   if (count === 0) throw new BadRequest('invalid count: it must be above 0');
   if (count > defaults.count && highCount === 'refused') {
     throw new BadRequest(`invalid count: it must be at most ${defaults.count}`);
@@ -55,8 +55,8 @@ export function pageRequest(
   }
   const cursor = single(parameters, 'cursor');
   const range = {
-    from: (filters.fromDate !== 'ignored' && wholeNumber(parameters, 'fromDate')) || 0,
-    to: (filters.toDate !== 'ignored' ? wholeNumber(parameters, 'toDate') : undefined) ?? Number.POSITIVE_INFINITY,
+    from: (filters.fromDate !== 'ignored' && wholeParameter(parameters, 'fromDate')) || 0,
+    to: (filters.toDate !== 'ignored' ? wholeParameter(parameters, 'toDate') : undefined) ?? Number.POSITIVE_INFINITY,
     order: order as Order,
     after: cursor === undefined ? undefined : readCursor(cursor),
   };

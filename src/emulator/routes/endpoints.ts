@@ -1,7 +1,7 @@
 import type { EmulatedCredentials } from '../credentials.ts';
 import type { KeyDetail } from '../flow-control.ts';
 import { dlqIdOf, eventRow, type FailedMessage, LOG_STATES, type LoggedEvent, type LogState } from '../message.ts';
-import { BadRequest, type Filters, matcher, page, pageRequest, parametersOf } from '../paging.ts';
+import { BadRequest, type Filters, matcher, page, pageRequest, parametersOf, wholeParameter } from '../paging.ts';
 import type { EmulatorState } from '../state.ts';
 import type { Position } from '../timeline.ts';
 import type { ScheduleDetail } from '../workload.ts';
@@ -81,11 +81,9 @@ function allRows(state: EmulatorState): RunRow[] {
 /** Lists runs, latest first. Date filters compare the time of creation: the documentation does not specify which time. */
 const listRuns: Handler = (state, request, response) => {
   const parameters = parametersOf(request);
-  const [from = 0, to = Number.POSITIVE_INFINITY, count = PAGE] = ['fromDate', 'toDate', 'count'].map(name => {
-    const text = parameters.get(name) || undefined;
-    if (text !== undefined && !/^\d{1,15}$/.test(text)) throw new BadRequest(`invalid ${name}`);
-    return text === undefined ? undefined : Number(text);
-  });
+  const [from = 0, to = Number.POSITIVE_INFINITY, count = PAGE] = ['fromDate', 'toDate', 'count'].map(name =>
+    wholeParameter(parameters, name),
+  );
   const matches = matcher(parameters, RUN_FILTERS, state.dialect, (_, values) => values) ?? (() => true);
   const states = parameters.getAll('state');
   const hasState = (run: RunRow) => states.length === 0 || states.includes(run.workflowState);
