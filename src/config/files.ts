@@ -5,7 +5,7 @@ import type { Env } from '../kit/secret.ts';
 import { urlError } from '../store/options.ts';
 import type { Path, Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
-import { FOR_ROTATION, secretIn, secretsOf, storeUrl, writtenSecrets } from './secrets.ts';
+import { FOR_ROTATION, secretIn, secretsOf, storeUrl, upstreamValues, writtenSecrets } from './secrets.ts';
 import { readBytes, tryRead } from './text-file.ts';
 import { certificatesIn, keyIn, readWebConfig } from './web-config.ts';
 
@@ -22,17 +22,6 @@ export interface NamedFile {
   readonly isOptional?: boolean | undefined;
   /** Whether a change of the file causes a reload. Other files are read again when they are used. */
   readonly isWatched?: boolean;
-}
-
-/** Returns the CA files. Inherited ones appear only once. */
-function caFiles({ upstream, accounts }: Config): NamedFile[] {
-  const own = accounts.map(({ upstream: { caFile } }, index) => ({
-    path: ['accounts', index, 'upstream', 'caFile'],
-    file: caFile === upstream.caFile ? null : caFile,
-  }));
-  return [{ path: ['upstream', 'caFile'], file: upstream.caFile }, ...own].flatMap(({ path, file }): NamedFile[] =>
-    file === null ? [] : [{ path, file, content: 'certificates', isWatched: true }],
-  );
 }
 
 /** Parameters of the store's URL that name files, and their contents. */
@@ -61,7 +50,9 @@ export const namedFiles = (config: Config, env?: Env): readonly NamedFile[] => [
   ...secretsOf(config).flatMap(({ path, setting, what, isOptional }): NamedFile[] =>
     'file' in setting ? [{ path, file: setting.file, content: 'secret', what, isOptional }] : [],
   ),
-  ...caFiles(config),
+  ...upstreamValues(config, 'caFile').flatMap(({ path, value: file }): NamedFile[] =>
+    file === null ? [] : [{ path, file, content: 'certificates', isWatched: true }],
+  ),
   ...(env ? storeFiles(config, env) : []),
 ];
 

@@ -69,15 +69,13 @@ export function secretsOf(config: Config): SecretUse[] {
   return uses;
 }
 
-/** Returns the proxies, with their paths. Inherited ones appear only once. */
-function proxiesOf({ upstream, accounts }: Config) {
-  return [
-    { path: ['upstream', 'proxy'], proxy: upstream.proxy },
-    ...accounts.map(({ upstream: { proxy } }, index) => ({
-      path: ['accounts', index, 'upstream', 'proxy'],
-      proxy: proxy === upstream.proxy ? null : proxy,
-    })),
-  ];
+/** Returns the values of a key of `upstream`, with their paths. Inherited ones appear only once. */
+export function upstreamValues<K extends 'proxy' | 'caFile'>({ upstream, accounts }: Config, key: K) {
+  const all = accounts.map((account, index) => ({
+    path: ['accounts', index, 'upstream', key],
+    value: account.upstream[key],
+  }));
+  return [{ path: ['upstream', key], value: upstream[key] }, ...all.filter(({ value }) => value !== upstream[key])];
 }
 
 /** Returns the headers of traces and webhooks, with their paths. */
@@ -100,7 +98,7 @@ export function writtenSecrets(config: Config): { path: Path; what: string; inst
     ...secretsOf(config)
       .filter(({ setting }) => 'literal' in setting)
       .map(({ path, what }) => ({ path, what, instead: '{ env: NAME } or { file: PATH } keep it out' })),
-    ...proxiesOf(config).flatMap(({ path, proxy }) =>
+    ...upstreamValues(config, 'proxy').flatMap(({ path, value: proxy }) =>
       proxy && 'literal' in proxy && URL.parse(proxy.literal.reveal())?.password
         ? [{ path, what: 'proxy password', instead: byEnv }]
         : [],
@@ -121,7 +119,7 @@ function unreadable({ setting, isAddress }: SecretUse, env: Env): string | undef
 }
 
 function checkProxies(config: Config, env: Env, report: Reporter): void {
-  for (const { path, proxy } of proxiesOf(config)) {
+  for (const { path, value: proxy } of upstreamValues(config, 'proxy')) {
     const wrong = proxy && proxyError(proxy, env);
     if (wrong) report.error(path, wrong);
   }
