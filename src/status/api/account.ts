@@ -34,12 +34,6 @@ export const DeadLetterView = z.object({
 
 const Left = z.object({ expired: Num, removed: Num, unknown: Num });
 
-/** The service's clock relative to the agent's. */
-const CLOCK = {
-  serviceNow: Time.describe('`now` by the service’s clock. Ages of the service’s data are relative to it.'),
-  clockSkewSeconds: Maybe(Num).describe('The service’s clock minus the agent’s; null if unknown.'),
-};
-
 export const AccountView = z.object({
   now: Time,
   account: z.string(),
@@ -51,7 +45,8 @@ export const AccountView = z.object({
   problems: z.array(Problem),
   alerts: z.array(AlertView).describe('Pending, firing and recently resolved alerts.'),
   rounds: z.array(Round),
-  ...CLOCK,
+  serviceNow: Time.describe('`now` by the service’s clock. Ages of the service’s data are relative to it.'),
+  clockSkewSeconds: Maybe(Num).describe('The service’s clock minus the agent’s; null if unknown.'),
   plan: Maybe(z.string()),
   deadLetters: z.object({
     enabled: z.boolean(),

@@ -116,7 +116,11 @@ export const EventLookup = z.object({
 });
 export type EventLookup = z.output<typeof EventLookup>;
 
-const TIMELINE = {
+export const MessageLookup = z.object({
+  ...FOUND,
+  ...OF_MESSAGE,
+  workflowRunId: Text,
+  traceId: Text.describe('Trace of the publisher, if it is sampled; null for messages of a schedule.'),
   outcome: Text.describe('The final state; null while the message is in flight, or if its end is not listed.'),
   attempts: z.int().describe('Listed attempts.'),
   durationSeconds: Maybe(Seconds).describe('From the creation to the end.'),
@@ -136,14 +140,6 @@ const TIMELINE = {
       }),
     )
     .describe('The oldest first.'),
-};
-
-export const MessageLookup = z.object({
-  ...FOUND,
-  ...OF_MESSAGE,
-  workflowRunId: Text,
-  traceId: Text.describe('Trace of the publisher, if it is sampled; null for messages of a schedule.'),
-  ...TIMELINE,
   deadLetter: Maybe(FoundDeadLetter),
 });
 export type MessageLookup = z.output<typeof MessageLookup>;

@@ -27,9 +27,6 @@ function pausedWords({ paused, waiting }: Pick<Row, 'paused' | 'waiting'>): Html
   return html`<span class="tag ${waiting === 0 ? 'plain' : 'warning'}">paused</span>`;
 }
 
-const hasPin = (row: Row): row is Row & { readonly pinned: NonNullable<Row['pinned']> } =>
-  row.pinned !== null && row.pinned.length > 0;
-
 function stateOf({ state, stateSince }: Row, now: number): Html {
   if (state === null) return name(null);
   return html`${state.replaceAll('_', ' ')}${stateSince !== null && html`<small>since ${at(stateSince, now)}</small>`}`;
@@ -58,8 +55,8 @@ function keys({ rows, keys }: FlowControl, now: number): Html {
   if (rows.some(({ state }) => state !== null)) columns.push({ head: 'state', cell: row => stateOf(row, now) });
   if (hasUse) columns.push({ head: 'in use', isWide: true, cell: used });
   if (hasPause) columns.push({ head: 'paused', cell: pausedWords });
-  if (rows.some(hasPin))
-    columns.push({ head: 'pinned', cell: row => (hasPin(row) ? row.pinned.join(', ') : name(null)) });
+  if (rows.some(({ pinned }) => pinned?.length))
+    columns.push({ head: 'pinned', cell: ({ pinned }) => pinned?.join(', ') || name(null) });
   if (rows.some(row => row.lastChange !== null))
     columns.push({ head: 'last changed limit', cell: row => lastChange(row, now) });
   const missing = [!hasUse && 'limits', !hasPause && 'pauses'].filter(word => word !== false);
