@@ -3,7 +3,6 @@ import type { Clock } from '../kit/clock.ts';
 import type { Counter } from '../kit/counter.ts';
 import { errorCode } from '../kit/error-code.ts';
 import type { Log } from '../kit/log.ts';
-import type { Secret } from '../kit/secret.ts';
 import { someOf } from '../kit/text.ts';
 import type { AccountStatus } from '../model/status.ts';
 import type { Leadership } from '../replicas/leadership.ts';
@@ -13,69 +12,11 @@ import { HEARTBEAT, type HeartbeatOptions } from './options.ts';
 
 export type Health = { readonly isHealthy: true } | { readonly isHealthy: false; readonly why: string };
 
-export interface HeartbeatDeps {
-  readonly url: () => Promise<Secret>;
-  /** Returns the health of all accounts; undefined before the first read. Rejects if the agent itself is unhealthy. */
-  readonly health: () => Promise<Health | undefined>;
-  readonly get: (url: string, signal: AbortSignal) => Promise<{ readonly status: number }>;
-  readonly notifications: Counter<'notifier' | 'outcome'>;
-  readonly log: Log;
-}
-
 /** Returns the address that reports a failure. healthchecks.io defines the suffix `/fail`. */
 export function failAddress(address: string): string {
   const url = new URL(address);
   url.pathname = `${url.pathname.replace(/\/+$/, '')}/fail`;
   return url.href;
-}
-
-/** Returns a loop body that reports health to a dead man's switch, unless the agent itself is unhealthy. It never rejects. */
-export function createHeartbeat(deps: HeartbeatDeps): (signal: AbortSignal) => Promise<void> {
-  const { url, health, get, notifications, log } = deps;
-  let lastWarning: string | undefined;
-  let isUnreachable = false;
-
-  function warnOnce(cause: string, fields: object, message: string): void {
-    if (lastWarning !== cause) log.warn({ notifier: HEARTBEAT, ...fields }, message);
-    lastWarning = cause;
-  }
-
-  async function evaluate(): Promise<Health | undefined> {
-    try {
-      return await health();
-    } catch (error) {
-      warnOnce('unhealthy', { error: String(error) }, 'the heartbeat pauses: the agent is unhealthy');
-      return undefined;
-    }
-  }
-
-  async function send(isHealthy: boolean, signal: AbortSignal): Promise<string | undefined> {
-    try {
-      const address = (await url()).reveal();
-      const { status } = await get(isHealthy ? address : failAddress(address), signal);
-      return status >= 200 && status < 300 ? undefined : `status ${status}`;
-    } catch (error) {
-      if (signal.aborted) throw error;
-      return errorCode(error);
-    }
-  }
-
-  return async signal => {
-    try {
-      const now = await evaluate();
-      if (!now) return;
-      if (now.isHealthy) lastWarning = undefined;
-      else warnOnce(now.why, { why: now.why }, 'the heartbeat reports a failure');
-      const wrong = await send(now.isHealthy, signal);
-      notifications.inc({ notifier: HEARTBEAT, outcome: wrong === undefined ? 'sent' : 'failed' });
-      const fields = { notifier: HEARTBEAT, why: wrong };
-      if (wrong !== undefined && !isUnreachable) log.warn(fields, 'the heartbeat can’t be sent');
-      if (wrong === undefined && isUnreachable) log.info({ notifier: HEARTBEAT }, 'the heartbeat is sent again');
-      isUnreachable = wrong !== undefined;
-    } catch (error) {
-      if (!signal.aborted) log.error({ notifier: HEARTBEAT, error: String(error) }, 'bug');
-    }
-  };
 }
 
 /** Account state that decides whether the agent is healthy. */
@@ -87,14 +28,17 @@ export interface HeartbeatAccount {
   isTokenRejected(): boolean | undefined;
 }
 
-export interface AgentHeartbeatDeps extends Omit<HeartbeatDeps, 'url' | 'health'> {
-  readonly config: { readonly heartbeat: HeartbeatOptions | null };
+export interface HeartbeatDeps {
+  readonly heartbeat: HeartbeatOptions;
   readonly env: Readonly<Record<string, string | undefined>>;
   accounts(): readonly HeartbeatAccount[];
   configured(): readonly string[];
   readonly store: Pick<Store, 'commit'>;
   readonly leadership?: Pick<Leadership, 'remaining'> | undefined;
-  readonly clock: Pick<Clock, 'now' | 'monotonic'>;
+  readonly clock: Pick<Clock, 'now'>;
+  readonly get: (url: string, signal: AbortSignal) => Promise<{ readonly status: number }>;
+  readonly notifications: Counter<'notifier' | 'outcome'>;
+  readonly log: Log;
 }
 
 /** Key of the agent-wide row with the time of the last check. */
@@ -114,10 +58,7 @@ function failureOf({ name, status, isTokenKnown, isTokenRejected }: HeartbeatAcc
 }
 
 /** Returns the health of all configured accounts; undefined if some are unread and none has failed. */
-export function healthOf(
-  accounts: readonly HeartbeatAccount[],
-  configured: readonly string[] = [],
-): Health | undefined {
+export function healthOf(accounts: readonly HeartbeatAccount[], configured: readonly string[]): Health | undefined {
   const open = new Set(accounts.map(({ name }) => name));
   const failures = accounts.flatMap(account => failureOf(account) ?? []);
   const known = failures.filter(failure => failure !== UNREAD);
@@ -126,21 +67,58 @@ export function healthOf(
   return { isHealthy: false, why: someOf(known) };
 }
 
-/** Returns the loop body of the heartbeat, which only the leader sends; undefined if it is not configured. */
-export function createAgentHeartbeat(deps: AgentHeartbeatDeps): ((signal: AbortSignal) => Promise<void>) | undefined {
-  const { config, env, accounts, configured, store, leadership, clock } = deps;
-  if (!config.heartbeat) return undefined;
-  const beat = createHeartbeat({
-    ...deps,
-    url: tokenSource(config.heartbeat.url, env),
-    async health() {
+/**
+ * Returns a loop body that reports health to a dead man's switch, unless the agent itself is unhealthy. Only the leader sends it. It
+ * never rejects.
+ */
+export function createHeartbeat(deps: HeartbeatDeps): (signal: AbortSignal) => Promise<void> {
+  const { heartbeat, env, accounts, configured, store, leadership, clock, get, notifications, log } = deps;
+  const url = tokenSource(heartbeat.url, env);
+  let lastWarning: string | undefined;
+  let isUnreachable = false;
+
+  function warnOnce(cause: string, fields: object, message: string): void {
+    if (lastWarning !== cause) log.warn({ notifier: HEARTBEAT, ...fields }, message);
+    lastWarning = cause;
+  }
+
+  async function evaluate(): Promise<Health | undefined> {
+    try {
       // An agent that cannot write to its store is unhealthy: counters are frozen and alerts may be lost.
       await store.commit(NO_ACCOUNT, [{ key: REPORT, value: new Date(clock.now()).toISOString() }]);
       return healthOf(accounts(), configured());
-    },
-  });
-  if (!leadership) return beat;
+    } catch (error) {
+      warnOnce('unhealthy', { error: String(error) }, 'the heartbeat pauses: the agent is unhealthy');
+      return undefined;
+    }
+  }
+
+  async function send(isHealthy: boolean, signal: AbortSignal): Promise<string | undefined> {
+    try {
+      const address = (await url()).reveal();
+      const { status } = await get(isHealthy ? address : failAddress(address), signal);
+      return status >= 200 && status < 300 ? undefined : `status ${status}`;
+    } catch (error) {
+      if (signal.aborted) throw error;
+      return errorCode(error);
+    }
+  }
+
   return async signal => {
-    if (leadership.remaining() > 0) await beat(signal);
+    if (leadership && leadership.remaining() <= 0) return;
+    try {
+      const now = await evaluate();
+      if (!now) return;
+      if (now.isHealthy) lastWarning = undefined;
+      else warnOnce(now.why, { why: now.why }, 'the heartbeat reports a failure');
+      const wrong = await send(now.isHealthy, signal);
+      notifications.inc({ notifier: HEARTBEAT, outcome: wrong === undefined ? 'sent' : 'failed' });
+      const fields = { notifier: HEARTBEAT, why: wrong };
+      if (wrong !== undefined && !isUnreachable) log.warn(fields, 'the heartbeat can’t be sent');
+      if (wrong === undefined && isUnreachable) log.info({ notifier: HEARTBEAT }, 'the heartbeat is sent again');
+      isUnreachable = wrong !== undefined;
+    } catch (error) {
+      if (!signal.aborted) log.error({ notifier: HEARTBEAT, error: String(error) }, 'bug');
+    }
   };
 }

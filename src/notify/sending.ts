@@ -9,7 +9,7 @@ import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import { createPost, type ReceiverClient } from '../upstream/post.ts';
 import type { AlertStates } from './compare.ts';
 import { Delivery, type MayNotify } from './delivery.ts';
-import { createAgentHeartbeat, type HeartbeatAccount } from './heartbeat.ts';
+import { createHeartbeat, type HeartbeatAccount } from './heartbeat.ts';
 import { type Receiver, SEND_OUTCOMES } from './notifiers/receiver.ts';
 import { HEARTBEAT, type HeartbeatOptions } from './options.ts';
 import { createReceivers, type Receivers, type ReceiversSettings } from './receivers.ts';
@@ -192,16 +192,16 @@ export class Sending implements JournalWatcher {
     const { heartbeat } = this.#config;
     if (!heartbeat) return this.#heartbeat.run(undefined, undefined);
     const { every } = heartbeat;
-    const body = createAgentHeartbeat({
+    const body = createHeartbeat({
       ...this.#deps,
-      config: this.#config,
+      heartbeat,
       configured: () => this.#config.accounts.map(({ name }) => name),
       notifications: this.#counter,
       get: this.#client.get,
     });
     // Jitter: agents that start together must not send at the same time.
     const firstDelay = Math.min(every, FIRST_HEARTBEAT) * this.#deps.random();
-    await this.#heartbeat.run(identityOf(heartbeat), body && { every, firstDelay, body });
+    await this.#heartbeat.run(identityOf(heartbeat), { every, firstDelay, body });
   }
 
   #notifiers(): readonly string[] {
