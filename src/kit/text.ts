@@ -55,12 +55,10 @@ export function someOf(words: readonly string[]): string {
   return words.slice(0, MAX_NAMED).join(', ') + rest;
 }
 
+const numbers = new Intl.NumberFormat('en-US', { maximumFractionDigits: 2, signDisplay: 'negative' });
+
 /** Formats a number as `12,345`, with at most two decimals. */
-export function grouped(number: number): string {
-  const [whole = '', fraction] = String(Math.round(number * 100) / 100).split('.');
-  const text = whole.replace(/\B(?=(\d{3})+$)/g, ',').replace('-', '−');
-  return fraction === undefined ? text : `${text}.${fraction}`;
-}
+export const grouped = (number: number): string => numbers.format(number).replace('-', '−');
 
 /** Formats a count: `3 problems`, `1 problem`. */
 export const plural = (number: number, one: string, many = `${one}s`) =>
