@@ -123,8 +123,7 @@ function errorClassOf({ responseBody, responseBodyBase64, error }: RawFields): s
 /** `now`: the current time (ms since the Unix epoch), also in the functions below. Later times are unreadable. */
 export function toDlqEntry(row: unknown, now: number): DlqEntry | undefined {
   if (!isObject(row) || !isWord(row.dlqId) || !isWord(row.messageId)) return undefined;
-  const fields = row;
-  const [dlqId, messageId] = [idOf(fields.dlqId), idOf(fields.messageId)];
+  const [dlqId, messageId] = [idOf(row.dlqId), idOf(row.messageId)];
   const id = dlqId ?? messageId;
   if (id === undefined) return undefined;
   const values = new RowValues(now);
@@ -132,28 +131,28 @@ export function toDlqEntry(row: unknown, now: number): DlqEntry | undefined {
     id,
     dlqId,
     messageId,
-    createdAt: values.time(fields.createdAt),
+    createdAt: values.time(row.createdAt),
     enteredAt: enteredAt(dlqId, now),
-    url: text(fields.url),
-    method: text(fields.method),
-    state: text(fields.state),
-    topic: text(fields.topicName) ?? text(fields.topicId),
-    topicName: text(fields.topicName),
-    queue: text(fields.queueName),
-    schedule: text(fields.scheduleId),
-    callerIp: text(fields.callerIP) ?? text(fields.callerIp),
-    flowControlKey: text(fields.flowControlKey),
-    api: text(fields.api),
-    labels: labelsIn(fields),
-    responseStatus: values.status(fields.responseStatus),
-    errorClass: errorClassOf(fields),
-    workflowRunId: text(fields.workflowRunId),
-    workflowUrl: text(fields.workflowUrl),
-    workflowCreatedAt: values.time(fields.workflowCreatedAt),
-    failureCallbackUrl: text(fields.failureCallback),
-    callbackState: callbackState(fields),
-    callbackMessageId: text(callbackInfo(fields).messageId),
-    maxRetries: values.count(fields.maxRetries),
+    url: text(row.url),
+    method: text(row.method),
+    state: text(row.state),
+    topic: text(row.topicName) ?? text(row.topicId),
+    topicName: text(row.topicName),
+    queue: text(row.queueName),
+    schedule: text(row.scheduleId),
+    callerIp: text(row.callerIP) ?? text(row.callerIp),
+    flowControlKey: text(row.flowControlKey),
+    api: text(row.api),
+    labels: labelsIn(row),
+    responseStatus: values.status(row.responseStatus),
+    errorClass: errorClassOf(row),
+    workflowRunId: text(row.workflowRunId),
+    workflowUrl: text(row.workflowUrl),
+    workflowCreatedAt: values.time(row.workflowCreatedAt),
+    failureCallbackUrl: text(row.failureCallback),
+    callbackState: callbackState(row),
+    callbackMessageId: text(callbackInfo(row).messageId),
+    maxRetries: values.count(row.maxRetries),
     isIncomplete: values.isIncomplete,
   };
 }
@@ -173,24 +172,23 @@ const toEventState = (state: string): EventState =>
 /** Parses an event without zod, because a page has a thousand rows. */
 export function toDeliveryEvent(row: unknown, now: number): DeliveryEvent | undefined {
   if (!isObject(row)) return undefined;
-  const fields = row;
   const values = new RowValues(now);
-  const time = values.time(fields.time);
-  const messageId = idOf(fields.messageId);
-  if (time === undefined || messageId === undefined || typeof fields.state !== 'string') return undefined;
+  const time = values.time(row.time);
+  const messageId = idOf(row.messageId);
+  if (time === undefined || messageId === undefined || typeof row.state !== 'string') return undefined;
   return {
     messageId,
-    state: toEventState(fields.state),
+    state: toEventState(row.state),
     time,
-    dueAt: values.time(fields.nextDeliveryTime, MAX_DELAY) ?? values.time(fields.notBefore, MAX_DELAY),
-    url: text(fields.url),
-    topic: text(fields.topicName),
-    queue: text(fields.queueName),
-    schedule: text(fields.scheduleId),
-    labels: fields.label === undefined && fields.labels === undefined ? undefined : labelsIn(fields),
-    workflowUrl: text(fields.workflowUrl),
-    flowControlKey: text(fields.flowControlKey),
-    status: values.status(fields.responseStatus),
+    dueAt: values.time(row.nextDeliveryTime, MAX_DELAY) ?? values.time(row.notBefore, MAX_DELAY),
+    url: text(row.url),
+    topic: text(row.topicName),
+    queue: text(row.queueName),
+    schedule: text(row.scheduleId),
+    labels: row.label === undefined && row.labels === undefined ? undefined : labelsIn(row),
+    workflowUrl: text(row.workflowUrl),
+    flowControlKey: text(row.flowControlKey),
+    status: values.status(row.responseStatus),
     isIncomplete: values.isIncomplete,
   };
 }
@@ -241,22 +239,21 @@ function isCurrent(
 
 export function toFlowControlEntry(row: unknown, now: number): FlowControlEntry | undefined {
   if (!isObject(row) || typeof row.flowControlKey !== 'string') return undefined;
-  const fields: RawFields = row;
   const values = new RowValues(now);
   const entry = {
     key: boundText(row.flowControlKey.toWellFormed(), MAX_KEY_LENGTH),
-    waitlistSize: waitlistSizeOf(fields, values),
+    waitlistSize: waitlistSizeOf(row, values),
   };
   const [parallelism, inUse, rate, used, period] = [
-    fields.parallelismMax,
-    fields.parallelismCount,
-    fields.rateMax,
-    fields.rateCount,
-    fields.ratePeriod,
+    row.parallelismMax,
+    row.parallelismCount,
+    row.rateMax,
+    row.rateCount,
+    row.ratePeriod,
   ].map(each => values.count(each));
-  const paused = values.flag(fields.isPaused);
+  const paused = values.flag(row.isPaused);
   const pins = PINNABLE.map(name => {
-    const field = name === 'rate' ? fields.isPinnedRate : fields.isPinnedParallelism;
+    const field = name === 'rate' ? row.isPinnedRate : row.isPinnedParallelism;
     const isPinned = values.flag(field);
     return { name, isPinned, isUnreadable: field != null && isPinned === undefined };
   });
@@ -267,15 +264,15 @@ export function toFlowControlEntry(row: unknown, now: number): FlowControlEntry 
   const orOmitted = <T>(value: T | undefined, field: unknown, omitted: T) =>
     value ?? (field === undefined ? omitted : values.unreadable());
   const rateLimit = limit(rate);
-  const hasCount = rateLimit !== undefined && isCurrent(fields, period, values, now);
+  const hasCount = rateLimit !== undefined && isCurrent(row, period, values, now);
   return {
     ...entry,
     parallelismLimit: limit(parallelism),
-    parallelismInUse: orOmitted(inUse, fields.parallelismCount, 0),
+    parallelismInUse: orOmitted(inUse, row.parallelismCount, 0),
     rateLimit,
-    rateUsed: hasCount ? orOmitted(used, fields.rateCount, 0) : undefined,
+    rateUsed: hasCount ? orOmitted(used, row.rateCount, 0) : undefined,
     ratePeriodSeconds: rateLimit === undefined ? undefined : period,
-    paused: orOmitted(paused, fields.isPaused, false),
+    paused: orOmitted(paused, row.isPaused, false),
     // With an unreadable pin, the list would be incomplete.
     pinned: pins.some(({ isUnreadable }) => isUnreadable)
       ? undefined
