@@ -1,7 +1,7 @@
+import { escapeLabelValue } from '../metrics/exposition.ts';
+
 type Labels = Readonly<Record<string, string | undefined>>;
 
-const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\n': '\\n' };
-const SPECIAL = /[\\"\n]/;
 const TEXTS: Readonly<Record<string, string>> = { '\\\\': '\\', '\\"': '"', '\\n': '\n' };
 
 /** Returns `name{label="value"}`, escaped as in the exposition and always on one line. Omits undefined labels. */
@@ -11,8 +11,7 @@ export function seriesName(name: string, labels: Labels): string {
   for (const label in labels) {
     const text = labels[label];
     if (text === undefined) continue;
-    const escaped = SPECIAL.test(text) ? text.replace(/[\\"\n]/g, character => ESCAPES[character] ?? '') : text;
-    pairs += `${pairs === '' ? '' : ','}${label}="${escaped}"`;
+    pairs += `${pairs === '' ? '' : ','}${label}="${escapeLabelValue(text)}"`;
   }
   return pairs === '' ? name : `${name}{${pairs}}`;
 }

@@ -8,7 +8,7 @@ const ESCAPES: Readonly<Record<string, string>> = { '\\': '\\\\', '"': '\\"', '\
 const escapeOne = (character: string) => ESCAPES[character] as string;
 
 /** Escapes a label value. Keeps control characters such as NUL, which Prometheus's parsers accept since 2.0 in both formats. */
-function escapeLabelValue(value: string): string {
+export function escapeLabelValue(value: string): string {
   return /[\\"\n]/.test(value) ? value.replace(/[\\"\n]/g, escapeOne) : value;
 }
 
