@@ -14,7 +14,7 @@ import {
 import type { Store } from '../store/store.ts';
 import { isSaneId, type Reader, type Writer } from '../upstream/api.ts';
 import { type Contexts, type ContextsDeps, createContexts, type LastRun } from './context.ts';
-import { createDecider } from './decide.ts';
+import { createDecider, type DecideDeps } from './decide.ts';
 import { type EvaluatedCallback, evaluate, modeOf } from './evaluate.ts';
 import { type Journal, openJournal } from './journal.ts';
 import { endOf, isPlanned, type JournalState, sumOfPlans } from './journal-state.ts';
@@ -207,15 +207,12 @@ function journalNumbers(
   };
 }
 
-export interface AutoCancelDeps extends Omit<ContextsDeps, 'journal'> {
+export interface AutoCancelDeps
+  extends Omit<ContextsDeps, 'journal'>,
+    Pick<DecideDeps, 'writer' | 'lastReader' | 'replica'> {
   readonly store: Store;
   /** Reader for look-ups and read-backs. */
   readonly reader: Reader;
-  /** Reader for the final check and the look-up of the next delivery before a cancel. */
-  readonly lastReader: Reader;
-  /** Undefined if no rule may act. */
-  readonly writer: Writer | undefined;
-  readonly replica?: string | undefined;
   readonly tracer: Tracer;
 }
 

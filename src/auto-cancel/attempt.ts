@@ -15,6 +15,7 @@ export interface AttemptDeps extends Pick<Runtime, 'clock' | 'log'> {
   readonly journal: Journal;
   readonly contexts: Contexts;
   readonly brake: Pick<Brake, 'guard' | 'read'>;
+  /** Reader for the final check and the look-up of the next delivery before a cancel. */
   readonly lastReader: Reader;
   readonly writer: Writer;
   readonly policy: string;

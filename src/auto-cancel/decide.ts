@@ -2,7 +2,7 @@ import { createYielder } from '../kit/yielder.ts';
 import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
 import type { Breaker } from '../model/journal.ts';
 import type { Reader, Writer } from '../upstream/api.ts';
-import { attempt } from './attempt.ts';
+import { type AttemptDeps, attempt } from './attempt.ts';
 import type { Contexts, ContextsDeps, LastRun } from './context.ts';
 import { type EvaluatedCallback, lacksEvents, modeOf } from './evaluate.ts';
 import { endLine, endOf, isPlanned, prune } from './journal-state.ts';
@@ -12,17 +12,15 @@ import type { DecisionLog, Settling } from './settle.ts';
 import { NEWER_WALK, skipReason, staleReason } from './stages.ts';
 import { clearedWaits, isApproved, waitLine } from './waits.ts';
 
-export interface DecideDeps extends ContextsDeps {
-  readonly contexts: Contexts;
+export interface DecideDeps extends ContextsDeps, Pick<AttemptDeps, 'contexts' | 'lastReader' | 'replica'> {
   /** Returns an evaluator with the current time and the event look-ups made so far. */
   evaluateAsOfNow(): (sighting: CallbackSighting) => EvaluatedCallback | undefined;
   readonly lookUps: ReturnType<typeof createEventLookUps>;
   readonly settling: Settling;
   readonly decisions: DecisionLog;
   readonly lastRun: LastRun;
-  readonly lastReader: Reader;
+  /** Undefined if no rule may act. */
   readonly writer: Writer | undefined;
-  readonly replica?: string | undefined;
 }
 
 /** After each complete walk, starts and ends waits, opens breakers, and plans or sends cancels. */

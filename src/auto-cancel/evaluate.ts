@@ -8,13 +8,10 @@ import type { AutoCancelOptions, AutoCancelRule, DetectionRule, Mode } from './o
 import { minimumSpan } from './stuck-when.ts';
 
 /** Evidence about one entry. Times in ms since the Unix epoch; `lastEventAt` by the service's clock. */
-export interface CallbackEvidence {
+export interface CallbackEvidence extends Silence {
   readonly sighting: CallbackSighting;
   /** Undefined if the row has no valid id. */
   readonly id: string | undefined;
-  /** Time of the newest event of the message or its callback; `none` if there is no event, undefined if unknown. */
-  readonly lastEventAt: number | 'none' | undefined;
-  readonly askedAt: number;
 }
 
 function evaluateEvidence({ evidence }: DetectionRule, { callbackState }: DlqEntry): Predicate {

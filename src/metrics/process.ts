@@ -6,7 +6,7 @@ import {
   Registry,
 } from 'prom-client';
 import type { Counter, Histogram } from '../kit/counter.ts';
-import { type FamilyType, formatLe, type Sample, type Source } from './family.ts';
+import { type Family, formatLe, type Sample, type Source } from './family.ts';
 
 /** Metrics from prom-client. */
 export type ProcessMetrics = ReturnType<typeof createProcessMetrics>;
@@ -24,10 +24,7 @@ export interface ProcessInfo {
 const REFUSED = /^nodejs_active_.*_total$/;
 
 /** Properties of prom-client's metrics that its types omit. */
-interface PromMetric {
-  readonly name: string;
-  readonly help: string;
-  readonly type: FamilyType;
+interface PromMetric extends Omit<Family, 'labels'> {
   readonly labelNames: readonly string[];
 }
 

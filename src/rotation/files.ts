@@ -70,17 +70,11 @@ export function createResponseFile(record: string, mark: string): ReturnType<typ
   throw new RotationError(`${record} ${why}`);
 }
 
-/** A secret and its place. */
-export interface SecretPlace {
-  /** The place, as messages name it. */
-  readonly name: string;
-  readonly present: Secret;
-  /** Undefined if the secret is not in a file. `real`: the file behind links; `writtenAt`: ms since the Unix epoch. */
-  readonly file?: { readonly path: string; readonly real: string; readonly writtenAt: number };
-}
-
-/** Finds a secret. Throws RotationError if it is missing. `key` names the setting in messages. */
-export function findSecret(setting: SecretSetting, env: Env, key: string): SecretPlace {
+/**
+ * Finds a secret. Throws RotationError if it is missing. `key` and the returned `name` are for messages. `file`: undefined if the
+ * secret is not in a file; `real`: the file behind links; `writtenAt`: ms since the Unix epoch.
+ */
+export function findSecret(setting: SecretSetting, env: Env, key: string) {
   const broken = (why: string) => new RotationError(`${key}: ${why}; nothing was sent`, true);
   if (!('file' in setting)) {
     const wrong = secretError(setting, env);

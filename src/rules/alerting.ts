@@ -27,12 +27,8 @@ export interface AlertingSettings extends SendingSettings {
   readonly server: { readonly externalUrl: string | null };
 }
 
-export interface ShownAlert {
+export interface ShownAlert extends Pick<Alert, 'labels' | 'annotations' | 'value' | 'silencedBy'> {
   readonly state: 'pending' | 'firing' | 'resolved';
-  readonly labels: Readonly<Record<string, string>>;
-  readonly annotations: Readonly<Record<string, string>>;
-  readonly value: number;
-  readonly silencedBy?: string | undefined;
   readonly startsAt?: string | undefined;
   readonly endsAt?: string | undefined;
 }

@@ -58,12 +58,6 @@ const withoutEmpty = (labels: Labels) =>
 
 type Candidate = Pick<Alert, 'labels' | 'annotations' | 'value' | 'omitted'> & ActiveSeries;
 
-interface RuleAlerts {
-  readonly rule: EvaluatedRule;
-  readonly alerts: readonly (readonly [fingerprint: string, alert: Alert])[];
-  readonly isUnknown: boolean;
-}
-
 /** Returns a function that evaluates every rule of an account and updates its alerts. It never rejects. */
 export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
   const { alerts: own, rules, clock, log } = deps;
@@ -116,7 +110,7 @@ export function createEvaluation(deps: EvaluationDeps): () => Promise<void> {
     return advance(before?.state, rule, { holds, heldFor, since, now: clock.now(), monotonic: clock.monotonic() });
   }
 
-  function evaluate(rule: EvaluatedRule, before: Evaluated): RuleAlerts {
+  function evaluate(rule: EvaluatedRule, before: Evaluated) {
     const { listed, isOver } = evaluateSafely(rule);
     const existing = new Map([...before.alerts].filter(([, alert]) => isOfRule(alert, rule)));
     const active = cap(rule, listed, existing);

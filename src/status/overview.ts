@@ -147,6 +147,7 @@ export interface OverviewData {
   readonly alerts: readonly ShownAlert[];
   readonly agentProblems: readonly Problem[];
   readonly version: string;
+  /** Milliseconds since the Unix epoch. */
   readonly now: number;
 }
 

@@ -51,12 +51,8 @@ function accountReport(row: OverviewRow, status: AccountStatus | undefined): Acc
   };
 }
 
-export interface ReportInput extends Pick<Report, 'version' | 'externalUrl'> {
-  readonly rows: readonly OverviewRow[];
+export interface ReportInput extends Omit<OverviewData, 'alerts'>, Pick<Report, 'externalUrl'> {
   readonly statuses: readonly AccountStatus[];
-  readonly agentProblems: readonly Problem[];
-  /** Milliseconds since the Unix epoch. */
-  readonly now: number;
 }
 
 /** Reports the results of the built-in checks. Accounts without current data do not count as healthy. */

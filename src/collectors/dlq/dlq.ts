@@ -45,21 +45,15 @@ interface WorkflowReading {
   isWorthwhile: boolean;
 }
 
-interface WorkflowRead {
-  readonly rows: readonly DlqEntry[];
-  readonly isLast: boolean;
-  /** Whether any row was unreadable or incomplete. */
-  readonly isPartial: boolean;
-  /** Whether the read failed midway, so that the walk does not update failure callbacks. */
-  readonly isCutOff?: boolean;
-}
-
 function startWorkflows({ api, signal }: RoundContext): WorkflowReading {
   return { pages: api.dlqPages({ source: 'workflow' }, signal), signal, hasBegun: false, isWorthwhile: false };
 }
 
-/** Reads the next pages. Stops after one page if the service ignores the filter or lists nothing new. */
-async function readWorkflows(reading: WorkflowReading, { callbacks }: Walk, { all }: DlqMemory): Promise<WorkflowRead> {
+/**
+ * Reads the next pages. Stops after one page if the service ignores the filter or lists nothing new. `isPartial`: some rows were
+ * unreadable or incomplete. `isCutOff`: the read failed midway, so that the walk does not update failure callbacks.
+ */
+async function readWorkflows(reading: WorkflowReading, { callbacks }: Walk, { all }: DlqMemory) {
   let rows: readonly DlqEntry[] = [];
   let isPartial = false;
   const isNew = ({ id, callbackState }: DlqEntry) =>
@@ -84,7 +78,12 @@ async function readWorkflows(reading: WorkflowReading, { callbacks }: Walk, { al
 }
 
 /** Folds the pages of one step. The last step ends the walk. `now`: start of the round (ms since the Unix epoch). */
-function foldWorkflows(memory: DlqMemory, walk: Walk, read: WorkflowRead, now: number): void {
+function foldWorkflows(
+  memory: DlqMemory,
+  walk: Walk,
+  read: Awaited<ReturnType<typeof readWorkflows>>,
+  now: number,
+): void {
   const { callbacks } = walk;
   callbacks?.add(read.rows);
   walk.isPartial ||= read.isPartial;

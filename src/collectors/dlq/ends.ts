@@ -1,26 +1,6 @@
 import { boundText, pathAddress } from '../../kit/text.ts';
 import type { DlqEntry } from '../../model/message.ts';
 
-/** A dead letter as shown, without body, headers and error. Times are in milliseconds since the Unix epoch. */
-export interface DeadLetter {
-  /** `dlqId` and `messageId` are undefined if missing or too long. */
-  readonly dlqId: string | undefined;
-  readonly messageId: string | undefined;
-  /** Entry time from the dlqId, else the time when the entry was first seen. */
-  readonly enteredAt: number;
-  readonly createdAt: number | undefined;
-  /** Without query, fragment, user and password. */
-  readonly url: string | undefined;
-  readonly method: string | undefined;
-  /** Status of the last attempt; 0 if there was no response. */
-  readonly responseStatus: number | undefined;
-  readonly queue: string | undefined;
-  readonly topic: string | undefined;
-  readonly schedule: string | undefined;
-  readonly labels: readonly string[];
-  readonly callbackState: string | undefined;
-}
-
 /** The newest and the longest-queued entries of a queue of any size. */
 export type QueueEnds = ReturnType<typeof createEnds>;
 
@@ -34,7 +14,11 @@ const MAX_LABELS = 20;
 const idOf = (id: string | undefined) => (id !== undefined && id.length <= MAX_ID ? id : undefined);
 const textOf = (text: string | undefined) => (text === undefined ? undefined : boundText(text, MAX_TEXT));
 
-const toDeadLetter = (entry: DlqEntry, enteredAt: number): DeadLetter => ({
+/**
+ * Returns a dead letter as shown, without body, headers and error. Times are in milliseconds since the Unix epoch. `dlqId` and
+ * `messageId` are undefined if missing or too long. `enteredAt`: the time in the dlqId, else when the entry was first seen.
+ */
+const toDeadLetter = (entry: DlqEntry, enteredAt: number) => ({
   dlqId: idOf(entry.dlqId),
   messageId: idOf(entry.messageId),
   enteredAt,
@@ -48,6 +32,8 @@ const toDeadLetter = (entry: DlqEntry, enteredAt: number): DeadLetter => ({
   labels: entry.labels.slice(0, MAX_LABELS).map(label => boundText(label, MAX_TEXT)),
   callbackState: entry.callbackState,
 });
+
+export type DeadLetter = Readonly<ReturnType<typeof toDeadLetter>>;
 
 interface Place {
   readonly enteredAt: number;

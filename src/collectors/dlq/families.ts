@@ -11,24 +11,10 @@ import type { DlqMemory } from './memory.ts';
 import { LEFT_REASONS, type LeftReason, type Selection, sizeOf } from './selection.ts';
 
 /** Times are in milliseconds since the Unix epoch. */
-export interface SelectionFacts {
-  /** Identifies the name and `match`. */
-  readonly key: string;
+export interface SelectionFacts extends Readonly<Pick<Selection, 'key' | 'entered' | 'isProven' | 'isContradicted'>> {
   readonly messages: number | undefined;
   readonly oldestEntered: number | undefined;
-  readonly entered: number;
   readonly left: Readonly<Record<LeftReason, number>>;
-  /** Whether every row of the filter contains all fields of `match`, with matching values. */
-  readonly isProven: boolean;
-  readonly isContradicted: boolean;
-}
-
-interface KindFacts {
-  /** Number of kinds; undefined before the first complete walk of this process. */
-  readonly count: number | undefined;
-  readonly largest: readonly Readonly<DeadLetterKind>[];
-  readonly others: number;
-  readonly appeared: number;
 }
 
 export interface DlqFacts {
@@ -36,7 +22,7 @@ export interface DlqFacts {
   readonly breakdowns: ReadonlyMap<Dimension, ReadonlyMap<string, number>>;
   readonly beyondCap: ReadonlyMap<Dimension, number>;
   readonly callbacks: Readonly<Record<CallbackState, number>> | undefined;
-  readonly kinds: KindFacts;
+  readonly kinds: Readonly<ReturnType<typeof kindFacts>>;
   /** Newest entries, the latest first. Empty before the first complete walk of this process. */
   readonly newest: readonly DeadLetter[];
   readonly longest: readonly DeadLetter[];
@@ -84,12 +70,13 @@ function cut(counts: ReadonlyMap<string, number>, shown: ReadonlySet<string>): M
 /** Maximum number of kinds with a series, and of kinds in each sample of the history. The largest kinds are kept. */
 export const MAX_KINDS_SHOWN = 50;
 
-function kindFacts({ all, kinds }: DlqMemory): KindFacts {
+/** Returns the kinds. `count`: undefined before the first complete walk of this process. */
+function kindFacts({ all, kinds }: DlqMemory) {
   const found = all.shown?.kinds;
   const each = [...(found?.byKey.values() ?? [])].sort((a, b) => b.messages - a.messages || (a.id < b.id ? -1 : 1));
   return {
     count: found && each.length,
-    largest: each.slice(0, MAX_KINDS_SHOWN).map(kind => ({ ...kind })),
+    largest: each.slice(0, MAX_KINDS_SHOWN).map((kind): Readonly<DeadLetterKind> => ({ ...kind })),
     others: each.slice(MAX_KINDS_SHOWN).reduce((sum, { messages }) => sum + messages, found?.ungrouped ?? 0),
     appeared: kinds.appeared(),
   };

@@ -52,6 +52,7 @@ export interface Selection {
   failure: FailedFilter | undefined;
   /** Whether rows contradicted the filter, and no complete read has succeeded since. The filter is then not shown. */
   isContradicted: boolean;
+  /** Whether every row of the filter contains all fields of its `match` and matches. */
   isProven: boolean;
   isTouched: boolean;
 }

@@ -40,7 +40,7 @@ export interface TailWalk {
   readonly end: number;
   /** Start of the read by the agent's clock. */
   readonly startedAt: number;
-  readonly readBack: ReadBack;
+  readonly readBack: ReturnType<typeof planReadBack>;
   readonly read: (from: number, to: number) => RangeRead;
   range: RangeRead;
   span: number;
@@ -59,17 +59,11 @@ const READ_BACK = 10_000;
 /** Minimum number of rows for which a part of the overlap is skipped, because skipping takes an additional request. */
 const FEW = 20;
 
-interface ReadBack {
-  readonly skip: TimeSpan | undefined;
-  /** Whether the read includes everything that has become older than the overlap. */
-  readonly settles: boolean;
-}
-
 /**
  * Plans what to read again: the last `READ_BACK`, and periodically also events that have become older than the overlap. If the
- * part to skip has few rows, everything is read again.
+ * part to skip has few rows, everything is read again. `settles`: the read includes everything that has become older than the overlap.
  */
-function planReadBack(memory: Memory, until: number, overlap: number): ReadBack {
+function planReadBack(memory: Memory, until: number, overlap: number) {
   const { checkpoint, recent } = memory;
   if (!recent || checkpoint?.newest === undefined) return { skip: undefined, settles: true };
   const { newest, dedupeFrom, foundAt, readTo, settledAt = Number.NEGATIVE_INFINITY } = checkpoint;

@@ -19,11 +19,7 @@ export interface TraceOptions {
 }
 
 /** An event. Times are in milliseconds since the Unix epoch. */
-interface TracedEvent {
-  readonly state: EventState;
-  readonly time: number;
-  readonly status?: number | undefined;
-}
+type TracedEvent = Pick<DeliveryEvent, 'state' | 'time' | 'status'>;
 
 /** An open message, in its stored form. */
 export interface OpenTrace {

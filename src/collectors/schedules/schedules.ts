@@ -22,12 +22,8 @@ import type { Schedule } from '../events/schedule-options.ts';
 import { type DoubleStart, NEXT_START, scheduleFamilies } from '../events/schedules.ts';
 
 /** What reads have shown about one schedule, as stored. Times are in milliseconds since the Unix epoch. */
-export interface ScheduleHistory {
+export interface ScheduleHistory extends Pick<ServiceSchedule, 'cron' | 'tz' | 'paused' | 'lastRunAt'> {
   readonly id: string;
-  readonly cron?: string | undefined;
-  readonly tz?: string | undefined;
-  readonly paused?: boolean | undefined;
-  readonly lastRunAt?: number | undefined;
   /** The first announced start that no read has evaluated. The service announces the next one even if this one is missed. */
   readonly dueAt?: number | undefined;
   readonly seenAt: number;
