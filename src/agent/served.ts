@@ -15,8 +15,6 @@ import { NO_ACCOUNT } from '../store/store.ts';
 import type { AgentBase } from './base.ts';
 import type { AgentState, Supervisor } from './supervisor.ts';
 
-type OwnServed = Omit<Served, 'reload' | 'reloadErrors'>;
-
 const logBug = (log: Log, account: string | undefined, error: unknown) =>
   log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
 
@@ -37,7 +35,7 @@ export function createServing(supervisor: Supervisor, base: AgentBase) {
     return last.views;
   }
 
-  const served: OwnServed = {
+  const served: Omit<Served, 'reload' | 'reloadErrors'> = {
     version,
     clock,
     peerKey,

@@ -13,11 +13,9 @@ import {
   type Requester,
 } from '../model/journal.ts';
 
-type PlanLine = Extract<JournalEntry, { step: 'ended' }>;
-
 /** Planned callbacks in journals. `open`: lines of plans without an outcome, by action; `rules`: counts by rule. */
 export interface Plans {
-  readonly open: Map<string, PlanLine>;
+  readonly open: Map<string, Extract<JournalEntry, { step: 'ended' }>>;
   readonly rules: Map<string, PlanCounts>;
 }
 

@@ -17,8 +17,6 @@ import { loadAccounts, openInMemory, realDeps } from './read-alone.ts';
 import { toTable } from './table.ts';
 import { stopSignal } from './until-stopped.ts';
 
-type Needs = ReturnType<typeof needsOf>;
-
 const most = (values: readonly number[]) => (values.length === 0 ? undefined : Math.max(...values));
 
 /** Returns what the configuration of an account and its data require of a plan. Undefined values are unknown. */
@@ -44,7 +42,7 @@ export function needsOf(
 const whole = (value: number) => Math.ceil(value).toLocaleString('en-US');
 
 /** Compares the needs of an account with the published limits of the service's plans. */
-export function publicPlans(needs: Needs, callsPerDay: number): string {
+export function publicPlans(needs: ReturnType<typeof needsOf>, callsPerDay: number): string {
   const plans = Object.values(PUBLIC_PLANS);
   type Plan = (typeof plans)[number];
   function row(

@@ -242,10 +242,6 @@ function selected(report: Report, names: readonly string[]): Report {
   return { ...report, accounts, verdict };
 }
 
-interface Options extends SelectionOptions {
-  readonly format: keyof typeof FORMATS;
-}
-
 export function reportCommand(): Command {
   const command = new Command('report');
   return command
@@ -255,7 +251,7 @@ export function reportCommand(): Command {
     .addOption(configOption('configuration file of the agent'))
     .option('--account <name>', 'only this account; may be repeated', repeated)
     .addOption(new Option('--format <format>', 'output').choices(Object.keys(FORMATS)).default('text'))
-    .action(async (options: Options) => {
+    .action(async (options: SelectionOptions & { readonly format: keyof typeof FORMATS }) => {
       const loaded = loadAccounts(command, options);
       const signal = stopSignal();
       const names = loaded.config.accounts.map(({ name }) => name);

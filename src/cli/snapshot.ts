@@ -68,8 +68,6 @@ export function collectOnce(
   });
 }
 
-type Snapshot = Awaited<ReturnType<typeof collectOnce>>;
-
 const BAR = 24;
 
 /** Replaces the progress line on a terminal. An empty text removes it. */
@@ -86,7 +84,7 @@ function formatValue(metric: string, value: number): string {
   return metric.endsWith('_timestamp_seconds') ? new Date(value * 1000).toISOString() : String(value);
 }
 
-function toText({ samples, accounts }: Snapshot): string {
+function toText({ samples, accounts }: Awaited<ReturnType<typeof collectOnce>>): string {
   const rows = samples.map(({ account, metric, labels, value }) => [
     account,
     metric.replace(/^delivery_/, ''),

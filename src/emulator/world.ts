@@ -221,8 +221,6 @@ export class EventLog extends RowTimeline<LoggedEvent> {
   }
 }
 
-type EventTest = (event: LoggedEvent, time: number) => boolean;
-
 /** Returns the delay of an event, from 0 to `logLateMs`. Deterministic. */
 export function lateBy(
   seed: number,
@@ -242,7 +240,7 @@ export type LogView = ReturnType<typeof createLogView>;
 const createLogView = (seed: number, dialect: Dialect, until: (now: number) => number) => ({
   until,
   /** Returns a predicate that matches events up to `until(now)` that are not listed; undefined if all are listed. */
-  unlisted(now: number): EventTest | undefined {
+  unlisted(now: number): ((event: LoggedEvent, time: number) => boolean) | undefined {
     const { logLateShare, logLateMs } = dialect;
     if (logLateShare === 0 || logLateMs === 0) return undefined;
     const last = until(now);

@@ -1,11 +1,9 @@
 import { escapeLabelValue } from '../metrics/exposition.ts';
 
-type Labels = Readonly<Record<string, string | undefined>>;
-
 const TEXTS: Readonly<Record<string, string>> = { '\\\\': '\\', '\\"': '"', '\\n': '\n' };
 
 /** Returns `name{label="value"}`, escaped as in the exposition and always on one line. Omits undefined labels. */
-export function seriesName(name: string, labels: Labels): string {
+export function seriesName(name: string, labels: Readonly<Record<string, string | undefined>>): string {
   let pairs = '';
   // Avoid intermediate lists: an overview of a thousand accounts needs a hundred thousand names.
   for (const label in labels) {

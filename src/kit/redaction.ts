@@ -44,11 +44,6 @@ interface Range {
 }
 
 /** Visible characters of a text, with their positions in the original. */
-interface Compact {
-  readonly text: string;
-  readonly ranges: readonly Range[];
-}
-
 const INVISIBLE = /[\p{C}\p{Z}\s]/u;
 /** Percent-encoding and JSON escapes, also when encoded twice or three times, and the character references of HTML. */
 const ESCAPED = /%(?:25){0,2}[\da-f]{2}|&#x[\da-f]{2};|&#\d{2,3};|\\{1,2}u[\da-f]{4}|\\[\s\S]|[\s\S]/gi;
@@ -71,7 +66,7 @@ const visible = memoize((part: string) => {
   return char.length !== 1 || INVISIBLE.test(char) ? '' : char;
 }, 100_000);
 
-function compact(text: string, pattern: RegExp): Compact {
+function compact(text: string, pattern: RegExp) {
   const ranges: Range[] = [];
   let kept = '';
   for (const { 0: part, index } of text.matchAll(pattern)) {

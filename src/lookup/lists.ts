@@ -21,11 +21,9 @@ import { NO_PROOF, type Proof, proveEntries, proveEvents, proveRuns } from './pr
 
 export type ListName = 'dlq' | 'events' | 'keys' | 'schedules' | 'queues' | 'runs';
 
-type Parameter = Parameters<typeof filterValueError>[0] | 'state';
-
 interface Filter {
   /** The service's query parameter. Absent if the agent applies the filter. */
-  readonly parameter?: Parameter;
+  readonly parameter?: Parameters<typeof filterValueError>[0] | 'state';
   readonly lists: readonly ListName[];
   readonly help: string;
 }

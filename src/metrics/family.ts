@@ -62,9 +62,6 @@ export function createHistogram(bounds: readonly number[]): HistogramState {
   return { counts: Array(bounds.length + 1).fill(0), sum: 0 };
 }
 
-/** Rounds a sum to a millionth, to hide floating-point errors. */
-const roundSum = (sum: number): number => Math.round(sum * 1e6) / 1e6;
-
 /** Adds a value to a histogram. `bounds`: inclusive upper bounds in ascending order. */
 export function observeValue(histogram: HistogramState, bounds: readonly number[], value: number): void {
   let index = 0;
@@ -85,7 +82,9 @@ export function histogramSamples<L extends string>(
     const le = formatLe(bounds[index] ?? Number.POSITIVE_INFINITY);
     samples.push({ labels: { ...labels, le }, value: below, suffix: '_bucket' });
   }
-  samples.push({ labels, value: roundSum(sum), suffix: '_sum' }, { labels, value: below, suffix: '_count' });
+  // Rounded to a millionth, to hide floating-point errors.
+  const rounded = Math.round(sum * 1e6) / 1e6;
+  samples.push({ labels, value: rounded, suffix: '_sum' }, { labels, value: below, suffix: '_count' });
   return samples;
 }
 

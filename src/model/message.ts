@@ -56,7 +56,7 @@ export interface DeliveryEvent extends ListedRow {
   readonly flowControlKey?: string | undefined;
   /** HTTP status from the destination; 0 if it did not respond. */
   readonly status?: number | undefined;
-  /** HTTP method of the message. Only read for traces. */
+  /** HTTP method of the message. Only read for traces and look-ups. */
   readonly method?: string | undefined;
   /** The publisher's span, if the message has a sampled W3C trace context. No other header is read. Only read for traces and look-ups. */
   readonly publisher?: SpanContext | undefined;

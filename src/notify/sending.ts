@@ -29,8 +29,6 @@ export interface SendingDeps extends Pick<Runtime, 'clock' | 'random' | 'log' | 
   readonly states: AlertStates;
 }
 
-type Body = (signal: AbortSignal) => Promise<void>;
-
 /** Interval at which senders check for due notifications (ms). A check is cheap if none is due. */
 const SEND_EVERY = 1000;
 /** Maximum delay of the first heartbeat after startup (ms). */
@@ -121,7 +119,7 @@ export class Sending implements JournalWatcher {
   }
 
   /** Loop bodies that send notifications. They never reject. */
-  get senders(): readonly Body[] {
+  get senders(): readonly ((signal: AbortSignal) => Promise<void>)[] {
     return this.#deliveries.map(({ run }) => run);
   }
 

@@ -20,8 +20,6 @@ interface SentGroup {
   readonly alerts: Map<string, SentAlert>;
 }
 
-type IdOf = (labels: Labels) => string;
-
 /** Key prefix of the agent-wide rows with sent alerts. */
 export const SENT = 'alerts/log/';
 
@@ -51,7 +49,7 @@ export class SentLog {
   }
 
   /** Moves alerts to their groups under another grouping. */
-  regroup(idOf: IdOf): void {
+  regroup(idOf: (labels: Labels) => string): void {
     const before = this.#groups;
     this.#groups = new Map();
     for (const [id, { at, alerts }] of before) {

@@ -42,8 +42,6 @@ interface Entry {
   evaluate: () => Promise<void>;
 }
 
-type Body = (signal: AbortSignal) => Promise<void>;
-
 const NO_FACTS = { series: () => undefined, isPartial: () => false, isInconclusive: () => false };
 
 const namesOf = ({ accounts }: AlertingSettings) => accounts.map(({ name }) => name);
@@ -151,7 +149,7 @@ export class Alerting {
   }
 
   /** Loop bodies that evaluate the accounts. They never reject. */
-  get evaluations(): readonly Body[] {
+  get evaluations(): readonly ((signal: AbortSignal) => Promise<void>)[] {
     return [...this.#entries.values()].map(entry => () => entry.evaluate());
   }
 

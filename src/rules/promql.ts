@@ -13,8 +13,6 @@ type Matcher = string | readonly string[] | RegExp;
 /** Matchers by label: labels of the family, labels added by the scrape, `account` and `le`. */
 export type Matchers<L extends string = string> = Partial<Record<L | 'job' | 'instance' | 'account' | 'le', Matcher>>;
 
-type Suffix = '' | '_bucket' | '_sum' | '_count';
-
 /**
  * Labels that identify an account; missing labels are empty. Aggregations over the replicas of an agent keep only these labels and
  * the labels of the family: additional target labels must not break a rule.
@@ -35,7 +33,7 @@ function matcherText(label: string, matcher: Matcher): string {
 export function series<L extends string>(
   { name }: QueriedFamily<L>,
   matchers: Matchers<L> = {},
-  suffix: Suffix = '',
+  suffix: '' | '_bucket' | '_sum' | '_count' = '',
 ): string {
   const all: Readonly<Partial<Record<string, Matcher>>> = matchers;
   const texts = Object.entries(all).flatMap(([label, matcher]) =>

@@ -9,13 +9,9 @@ export interface Freshness {
 }
 
 /** Freshness as stored, in wall time: the only clock shared with the next process. */
-interface StoredFreshness {
-  readonly completeAt: number;
-  readonly tryingSince?: number | undefined;
-  readonly took?: number | undefined;
-}
-
-export type StoredRounds = Readonly<Record<string, StoredFreshness>>;
+export type StoredRounds = Readonly<
+  Record<string, Pick<Freshness, 'took'> & { readonly completeAt: number; readonly tryingSince?: number | undefined }>
+>;
 
 const mapValues = <A, B>(of: Readonly<Record<string, A>>, map: (value: A) => B): Record<string, B> =>
   Object.fromEntries(Object.entries(of).map(([key, value]) => [key, map(value)]));

@@ -24,7 +24,6 @@ const MAX_LINES = 100;
 const JOURNAL_OVER = 7 * 24 * 3_600_000;
 
 type One = AutoCancel['accounts'][number];
-type Brakes = AutoCancelView['accounts'][number];
 
 /** Converts an explanation. Its first finding is that of the rule that decides. */
 function candidateOf({ paused: _, firstSeenAt, lastSeenAt, findings, ...found }: Explanation): Candidate {
@@ -59,7 +58,7 @@ function brakesOf({
   account: { account, brake, journal, wouldOpen },
   numbers: { candidates, budget },
   tracked,
-}: Shown): Brakes {
+}: Shown): AutoCancelView['accounts'][number] {
   const { pause: paused } = brake;
   const { state } = journal;
   return {

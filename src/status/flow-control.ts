@@ -6,7 +6,6 @@ import type { AccountView } from './api/account.ts';
 import { iso, isoTime, orNull, sum } from './values.ts';
 
 type FlowControl = AccountView['flowControl'];
-type Row = FlowControl['rows'][number];
 
 /** Window over which the change of a waitlist is measured (ms). */
 const PACE_OVER = 900_000;
@@ -31,7 +30,7 @@ export function flowControlView(input: CheckInput): FlowControl {
   const { enabled, data } = input.dataOf('flow_control');
   const { now, committed } = input.shown.flow_control ?? {};
   const { keys, beyondCap = 0, beyondCapWaiting = 0, parallelism } = now ?? {};
-  function row(entry: TrackedKey): Row {
+  function row(entry: TrackedKey): FlowControl['rows'][number] {
     const { key, waitlistSize: waiting } = entry;
     const change = input.changes.change(waitlistOf(key), waiting, PACE_OVER);
     const [last] = lastChanges(committed?.limits.get(key));

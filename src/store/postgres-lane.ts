@@ -23,8 +23,6 @@ interface Commit {
   readonly guard?: Guard | undefined;
 }
 
-type CommitResult = 'written' | 'not_held' | 'guard_failed';
-
 /**
  * Locks the guard's row if it has the required value. A statement that waited for a change of the row compares the new
  * value (READ COMMITTED); later changes wait until the guarded rows are committed.
@@ -106,7 +104,7 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
   }
 
   /** Writes commits of one epoch. A command or a commit with a guard must be the only one. */
-  async function write(commits: readonly Commit[]): Promise<readonly CommitResult[]> {
+  async function write(commits: readonly Commit[]): Promise<readonly ('written' | 'not_held' | 'guard_failed')[]> {
     const [{ epoch, guard } = {}] = commits;
     // The lease ended after the commit was requested. The database may not reflect the end yet.
     if (epoch !== undefined && fence?.epoch() !== epoch) return commits.map(() => 'not_held');

@@ -178,9 +178,8 @@ interface ReaderDeps {
 
 function eventMapper(extra: EventExtra | undefined, secrets: ReaderDeps['secrets']) {
   if (extra === undefined) return wire.toDeliveryEvent;
-  if (extra === 'detail') return wire.toDetailedEvent;
-  const redact = createRedactor(secrets(), MAX_ERROR_TEXT);
-  return (row: unknown, now: number) => wire.toExplainedEvent(row, now, redact);
+  const redact = extra === 'error' ? createRedactor(secrets(), MAX_ERROR_TEXT) : undefined;
+  return (row: unknown, now: number) => wire.toDetailedEvent(row, now, redact);
 }
 
 export function createReader(deps: ReaderDeps): Reader {

@@ -11,7 +11,6 @@ import { ACCOUNT_LIMITS, type AccountLimit, type AccountLimits } from '../model/
 export const PUBLIC_PLANS_AS_OF = '2026-08-21';
 
 const PLAN_NAMES = ['free', 'pay_as_you_go', 'fixed_1m', 'fixed_10m'] as const;
-type PlanName = (typeof PLAN_NAMES)[number];
 
 interface PublicPlan {
   readonly title: string;
@@ -22,7 +21,7 @@ interface PublicPlan {
 }
 
 /** Published limits of the service's plans. Those of enterprise plans are individual. */
-export const PUBLIC_PLANS: Readonly<Record<PlanName, PublicPlan>> = {
+export const PUBLIC_PLANS: Readonly<Record<(typeof PLAN_NAMES)[number], PublicPlan>> = {
   free: {
     title: 'free',
     limits: { requests_per_day: 1000, global_parallelism: 10, queues: 10, schedules: 10, topics: 1 },
@@ -76,10 +75,8 @@ const proxy = z
     return z.NEVER;
   });
 
-export type ProxySetting = z.output<typeof proxy>;
-
 /** Returns why a proxy setting cannot be used; undefined if it can. */
-export const proxyError = (setting: ProxySetting, env: Env): string | undefined =>
+export const proxyError = (setting: z.output<typeof proxy>, env: Env): string | undefined =>
   'env' in setting ? envError(setting.env, env, text => (isProxy(text) ? undefined : NO_PROXY_ADDRESS)) : undefined;
 
 /** Whether undici can match the entry, which it compares with the hosts of normalized URLs. */

@@ -193,23 +193,17 @@ export function toDeliveryEvent(row: unknown, now: number): DeliveryEvent | unde
   };
 }
 
-export function toDetailedEvent(row: unknown, now: number): DeliveryEvent | undefined {
-  const event = toDeliveryEvent(row, now);
-  if (!event) return undefined;
-  const { method, header } = row as RawFields;
-  return { ...event, method: text(method), publisher: publisherIn(header) };
-}
-
-/** Adds the publisher's span, and the explanation of a failed attempt. `redact` bounds this text and removes secrets. */
-export function toExplainedEvent(
+/** Adds optional fields. `redact` bounds the explanation of a failed attempt and removes secrets; without it, none is added. */
+export function toDetailedEvent(
   row: unknown,
   now: number,
-  redact: (text: string) => string,
+  redact?: (text: string) => string,
 ): DeliveryEvent | undefined {
   const event = toDeliveryEvent(row, now);
   if (!event) return undefined;
-  const { header, error } = row as RawFields;
-  return { ...event, publisher: publisherIn(header), error: redactedText(error, redact) };
+  const { method, header, error } = row as RawFields;
+  const details = { ...event, method: text(method), publisher: publisherIn(header) };
+  return redact ? { ...details, error: redactedText(error, redact) } : details;
 }
 
 export const limit = (max: number | undefined) =>

@@ -4,7 +4,7 @@ import { createRedactor } from '../../src/kit/redaction.ts';
 import { eventList } from '../../src/lookup/lists.ts';
 import { describeStep, messageJson, readMessage } from '../../src/lookup/message.ts';
 import { readNewest } from '../../src/lookup/read.ts';
-import { toExplainedEvent } from '../../src/upstream/wire.ts';
+import { toDetailedEvent } from '../../src/upstream/wire.ts';
 import { allRows, createTestClient } from '../support/client.ts';
 import { json, serve } from '../support/http-service.ts';
 import { liveBytes } from '../support/live-bytes.ts';
@@ -89,7 +89,7 @@ it('events with error texts of 4 MB keep only 200 characters of each in memory',
   const redact = createRedactor([], 200);
   const before = liveBytes();
   const events = Array.from({ length: 20 }, () =>
-    toExplainedEvent(
+    toDetailedEvent(
       JSON.parse(JSON.stringify(row('ERROR', 1764320061000, { error: 'x.'.repeat(2 * 1024 * 1024) }))),
       1764320061000,
       redact,

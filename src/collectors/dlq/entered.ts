@@ -6,10 +6,6 @@ import { OTHER } from '../cap.ts';
 import { createTallies, type Stored } from '../tallies.ts';
 import { NO_VALUE } from './kinds.ts';
 
-interface HostTally {
-  entered: number;
-}
-
 /** Entries of a queue that were counted as new, by host. */
 export type EnteredHosts = ReturnType<typeof createEnteredHosts>;
 
@@ -25,7 +21,7 @@ export const hostOfDestination = ({ url = '' }: Pick<DlqEntry, 'url'>): string =
 export function createEnteredHosts(max: number, rows: ReadonlyMap<string, string> = new Map()) {
   const stored = [...rows]
     .filter(([key]) => isHostRow(key))
-    .map(([key, value]) => [key.slice(KEYS.length), JSON.parse(value) as Stored<HostTally>] as const);
+    .map(([key, value]) => [key.slice(KEYS.length), JSON.parse(value) as Stored<{ entered: number }>] as const);
   const tallies = createTallies({ prefix: KEYS, max, first: OTHER, create: () => ({ entered: 0 }) }, new Map(stored));
   const touched = new Set<string>();
   return {

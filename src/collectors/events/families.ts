@@ -46,16 +46,11 @@ const shownResponses = ({ answers }: Pick<DestinationTally, 'answers'>) =>
     })),
   );
 
-interface ShownHistogram {
-  readonly destination: string | undefined;
-  readonly state: HistogramState;
-}
-
 /** Returns the histograms of a waiting time: one per destination, or one for the whole log. */
 export const shownWaits = (
   { labelled, log, destinations }: Pick<EventsFacts, 'labelled' | 'log' | 'destinations'>,
   wait: 'timeToDeliver' | 'queueWait',
-): ShownHistogram[] =>
+) =>
   labelled.histograms
     ? [...destinations].map(([destination, tally]) => ({ destination, state: tally[wait] }))
     : [{ destination: undefined, state: log[wait] }];

@@ -79,11 +79,6 @@ export function noteEvent(deliveries: Deliveries, { queue, state, time }: Delive
 }
 
 /** Deliveries since this process began to read the log at `from` (ms since the Unix epoch). */
-interface QueueMemory {
-  from: number;
-  readonly deliveries: Deliveries;
-}
-
 export interface OpenMessage {
   /** Undefined if the message was created before the first read of the log. */
   readonly createdAt: number | undefined;
@@ -190,7 +185,7 @@ export interface Memory {
   /** Length of a range (ms), adapted to the density of the log. */
   span: number;
   readonly traces: TraceCollector | undefined;
-  readonly queues: QueueMemory;
+  readonly queues: { from: number; readonly deliveries: Deliveries };
   savedAt: number;
   readonly touched: Set<string>;
   readonly touchedOpen: Set<bigint>;
