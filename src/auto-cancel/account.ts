@@ -12,7 +12,7 @@ import {
   type PlanOutcome,
 } from '../model/journal.ts';
 import type { Store } from '../store/store.ts';
-import { isSaneId, type Reader, type Writer } from '../upstream/api.ts';
+import { isSaneId, type Reader } from '../upstream/api.ts';
 import { type Contexts, type ContextsDeps, createContexts, type LastRun } from './context.ts';
 import { createDecider, type DecideDeps } from './decide.ts';
 import { type EvaluatedCallback, evaluate, modeOf } from './evaluate.ts';

@@ -1,9 +1,9 @@
 import { createYielder } from '../kit/yielder.ts';
 import type { CallbackFacts, CallbackSighting } from '../model/callback.ts';
 import type { Breaker } from '../model/journal.ts';
-import type { Reader, Writer } from '../upstream/api.ts';
+import type { Writer } from '../upstream/api.ts';
 import { type AttemptDeps, attempt } from './attempt.ts';
-import type { Contexts, ContextsDeps, LastRun } from './context.ts';
+import type { ContextsDeps, LastRun } from './context.ts';
 import { type EvaluatedCallback, lacksEvents, modeOf } from './evaluate.ts';
 import { endLine, endOf, isPlanned, prune } from './journal-state.ts';
 import { blindSkipReason, breakerToOpen, candidateExcess } from './limits.ts';

@@ -1,6 +1,7 @@
 import { first, riseOf } from '../history/points.ts';
 import type { Point } from '../model/history.ts';
 import { type AlertCondition, isCertain, type Selector, selectorOf, selectorsOf } from './options.ts';
+import type { Evaluation } from './state.ts';
 
 /** One series of an account, without the label `account`. */
 export interface Series {
@@ -35,15 +36,9 @@ export interface AlertEvidence extends AlertFacts {
 }
 
 /** A series for which a condition holds, with its value in base units. */
-export interface ActiveSeries {
-  readonly labels: Readonly<Record<string, string>>;
-  readonly value: number;
+export interface ActiveSeries extends Pick<Series, 'labels' | 'value'>, Pick<Evaluation, 'since' | 'heldFor'> {
   /** Annotations in addition to the rule's. */
   readonly annotations?: Readonly<Record<string, string>>;
-  /** Minimum time for which the condition has held (ms), if the data itself shows it. */
-  readonly heldFor?: number | undefined;
-  /** Start of the condition, if the data itself shows it (ms since the Unix epoch). */
-  readonly since?: number | undefined;
 }
 
 /** Result of a condition: the series for which it holds. For all other series, it is false or, with `atLeast`, unknown. */

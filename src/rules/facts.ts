@@ -6,18 +6,15 @@ import type { Clock } from '../kit/clock.ts';
 import { textOf } from '../kit/record.ts';
 import type { Sample, Source } from '../metrics/family.ts';
 import { ownFamilies } from '../metrics/own.ts';
-import type { AccountStatus, RoundStatus } from '../model/status.ts';
+import type { RoundStatus } from '../model/status.ts';
+import type { HeartbeatAccount } from '../notify/heartbeat.ts';
 import type { CollectorState } from '../scheduler/board.ts';
 import type { AlertEvidence, AlertFacts, Series } from './evaluate-condition.ts';
 import { alertFamilies } from './families.ts';
 import { type AlertCondition, type Selector, selectorsOf } from './options.ts';
 
-export interface RuledAccount {
-  readonly name: string;
+export interface RuledAccount extends Omit<HeartbeatAccount, 'isTokenRejected'> {
   state(collector: string): CollectorState | undefined;
-  readonly status: () => AccountStatus;
-  /** Whether the service has accepted or rejected the token since the account was opened. */
-  isTokenKnown(): boolean;
 }
 
 const ROUND_FAMILIES = new Set(

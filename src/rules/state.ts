@@ -33,7 +33,7 @@ export interface Evaluation {
   readonly holds: boolean | 'unknown';
   /** Start of the condition, if the data itself shows it (ms since the Unix epoch). */
   readonly since?: number | undefined;
-  /** Time for which the condition has certainly held, if the data itself shows it. */
+  /** Minimum time for which the condition has held (ms), if the data itself shows it. */
   readonly heldFor?: number | undefined;
   readonly now: number;
   readonly monotonic: number;

@@ -3,7 +3,7 @@ import type { AccountStatus } from '../model/status.ts';
 import { dataStatusOf } from '../rules/checks/account.ts';
 import type { Problem } from './api/parts.ts';
 import { type AccountReport, type HealthVerdict, type Report, VERDICTS } from './api/report.ts';
-import type { OverviewRow } from './overview.ts';
+import type { OverviewData, OverviewRow } from './overview.ts';
 import { iso, isoTime, orNull } from './values.ts';
 
 /** Problems with reading data, which make the account's state unknown instead of bad. */

@@ -1,4 +1,4 @@
-import { type Dispatcher, request as undiciRequest } from 'undici';
+import { request as undiciRequest } from 'undici';
 import { type Clock, withDeadline } from '../kit/clock.ts';
 import type { Secret } from '../kit/secret.ts';
 import { MAX_PAGE_BYTES } from './body.ts';
@@ -24,11 +24,7 @@ export type ResetOutcome = { readonly bytes: Buffer } & (
   | { readonly end: 'not_done' | 'unknown'; readonly error: UpstreamError }
 );
 
-export interface Connection {
-  readonly dispatcher: Dispatcher;
-  /** Timeout of a request, including connecting (ms). */
-  readonly timeout: number;
-}
+export type Connection = Pick<SendDeps, 'dispatcher' | 'timeout'>;
 
 interface RotatorDeps extends Connection {
   readonly baseUrl: string;

@@ -4,7 +4,7 @@ import type { CancelResponse } from '../model/journal.ts';
 import type { Budget } from './budget.ts';
 import { type RequestOutcome, reasonOfStatus, requestedWait, UpstreamError } from './errors.ts';
 import { type Observing, observeRequest } from './observed.ts';
-import { type Addresses, isSaneId, toUpstreamError } from './send.ts';
+import { type Addresses, isSaneId, type SendDeps, toUpstreamError } from './send.ts';
 import type { TokenSource } from './token.ts';
 
 /** Write access to the service: cancels failure callbacks, and offers no other operation. */
@@ -18,13 +18,10 @@ export interface Writer {
   cancel(id: string, signal: AbortSignal, stop: () => string | undefined): Promise<CancelResponse>;
 }
 
-export interface WriterDeps extends Observing {
+export interface WriterDeps extends Observing, Pick<SendDeps, 'dispatcher' | 'timeout'> {
   readonly addresses: Pick<Addresses, 'regional'>;
   readonly token: TokenSource;
   readonly budget: Budget;
-  readonly dispatcher: Dispatcher;
-  /** Timeout of the request, including connecting (ms). */
-  readonly timeout: number;
 }
 
 const TEMPLATE = '/v2/workflows/dlq/callback/{dlqId}';

@@ -1,5 +1,5 @@
 import { recordOf } from '../../kit/record.ts';
-import { type HistogramState, histogramSamples, type Sample } from '../../metrics/family.ts';
+import { histogramSamples, type Sample } from '../../metrics/family.ts';
 import { EVENT_STATES, MESSAGE_OUTCOMES } from '../../model/message.ts';
 import { seriesDropped } from '../cap.ts';
 import { familiesOf, toSeconds } from '../collector.ts';

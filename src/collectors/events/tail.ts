@@ -1,7 +1,6 @@
 import { MAX_CLOCK_SKEW } from '../../kit/clock.ts';
 import { MINUTE } from '../../kit/duration.ts';
 import { type ObserveContext, PAGES_A_STEP, type ServiceTime } from '../collector.ts';
-import type { TimeSpan } from './expectations.ts';
 import { byTime, type KeptEvent } from './kept-event.ts';
 import { advanceTo, detectMissing, follow, inFlight, type Limits, settleRedeliveries } from './lifecycle.ts';
 import {
