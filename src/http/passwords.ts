@@ -35,69 +35,61 @@ const CHECK = 'checkPassword' satisfies keyof typeof import('./password-worker.t
 const [WAIT_WITHIN, COMPARE_WITHIN] = [15_000, 15_000];
 
 /** Compares passwords in one thread, which starts with the first check and ends when it is idle. */
-class Comparer {
-  readonly #log: Log;
-  readonly #worker: URL;
-  readonly #within: number;
-  #pool: Promise<Tinypool> | undefined;
+function createComparer(log: Log, worker: URL, within: number) {
+  let starting: Promise<Tinypool> | undefined;
   /** Aborts the comparison in progress. */
-  #failure = new AbortController();
-  #isFailing = false;
-  #isClosed = false;
+  let failure = new AbortController();
+  let isFailing = false;
+  let isClosed = false;
 
-  constructor(log: Log, worker: URL, within: number) {
-    this.#log = log;
-    this.#worker = worker;
-    this.#within = within;
-  }
-
-  /** Rejects if the thread fails. The next comparison then starts another thread. */
-  async compare(check: PasswordCheck): Promise<boolean> {
-    if (this.#isClosed) throw new Error('closed');
-    try {
-      this.#pool ??= this.#open();
-      const pool = await this.#pool;
-      this.#failure = new AbortController();
-      const isRight = await withDeadline(this.#within, this.#failure.signal, signal =>
-        pool.run(check, { name: CHECK, signal }).catch(error => {
-          throw signal.aborted ? signal.reason : error;
-        }),
-      );
-      if (this.#isFailing) this.#log.info({}, 'passwords are checked again');
-      this.#isFailing = false;
-      return isRight;
-    } catch (error) {
-      this.#failed(error);
-      throw error;
-    }
-  }
-
-  async close(): Promise<void> {
-    this.#isClosed = true;
-    await (await this.#pool)?.destroy();
-  }
-
-  async #open(): Promise<Tinypool> {
+  async function open(): Promise<Tinypool> {
     // Loaded here, because most agents have no passwords.
     const { Tinypool } = await import('tinypool');
     const pool = new Tinypool({
-      filename: this.#worker,
+      filename: worker,
       minThreads: 0,
       maxThreads: 1,
       idleTimeout: IDLE,
       resourceLimits: { maxOldGenerationSizeMb: 32, maxYoungGenerationSizeMb: 2 },
     });
     // A thread that fails to start only emits this event. Without this handler, its check would wait for the deadline.
-    pool.on('error', error => this.#failure.abort(error));
+    pool.on('error', error => failure.abort(error));
     return pool;
   }
 
-  #failed(error: unknown): void {
-    if (this.#isFailing || this.#isClosed) return;
-    this.#isFailing = true;
+  function failed(error: unknown): void {
+    if (isFailing || isClosed) return;
+    isFailing = true;
     const message = error instanceof Error ? error.message : String(error);
-    this.#log.error({ error: message }, 'the thread that checks passwords failed; requests get 503');
+    log.error({ error: message }, 'the thread that checks passwords failed; requests get 503');
   }
+
+  return {
+    /** Rejects if the thread fails. The next comparison then starts another one. */
+    async compare(check: PasswordCheck): Promise<boolean> {
+      if (isClosed) throw new Error('closed');
+      try {
+        starting ??= open();
+        const pool = await starting;
+        failure = new AbortController();
+        const isRight = await withDeadline(within, failure.signal, signal =>
+          pool.run(check, { name: CHECK, signal }).catch(error => {
+            throw signal.aborted ? signal.reason : error;
+          }),
+        );
+        if (isFailing) log.info({}, 'passwords are checked again');
+        isFailing = false;
+        return isRight;
+      } catch (error) {
+        failed(error);
+        throw error;
+      }
+    },
+    async close(): Promise<void> {
+      isClosed = true;
+      await (await starting)?.destroy();
+    },
+  };
 }
 
 /**
@@ -128,7 +120,7 @@ function createFairQueue() {
 
 /** Checks passwords against bcrypt hashes. Caches correct passwords, so that their next checks never wait. */
 export function createPasswords(clock: Clock, log: Log, worker = WORKER, compareWithin = COMPARE_WITHIN) {
-  const comparer = new Comparer(log, worker, compareWithin);
+  const comparer = createComparer(log, worker, compareWithin);
   const queue = createFairQueue();
   const secret = randomBytes(32);
   const known = new BoundedMap<string, true>(MAX_CACHED);
@@ -174,6 +166,6 @@ export function createPasswords(clock: Clock, log: Log, worker = WORKER, compare
       verdict.then(over, over);
       return verdict;
     },
-    close: () => comparer.close(),
+    close: comparer.close,
   };
 }
