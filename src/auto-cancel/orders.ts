@@ -82,7 +82,6 @@ function lineOf(order: Order, id: string, refusal: string | undefined, at: numbe
 /** Creates the executor of orders. `serve` tries all of them, then rejects with the first error. */
 export function createOrders({ store, accounts, clock, log }: OrdersDeps): { serve(): Promise<void> } {
   const unreadable = new Set<string>();
-  const remove = (key: string) => store.commit(NO_ACCOUNT, [{ key, value: null }]);
 
   async function execute(order: Order, id: string, account: OrderAccount): Promise<void> {
     const { journal } = account;
@@ -99,7 +98,7 @@ export function createOrders({ store, accounts, clock, log }: OrdersDeps): { ser
   async function processOrder(key: string, order: Order | undefined, account: OrderAccount | undefined): Promise<void> {
     if (order && account) {
       await execute(order, key.slice(ORDERS.length), account);
-      await remove(key);
+      await store.commit(NO_ACCOUNT, [{ key, value: null }]);
     } else if (!order && !unreadable.has(key)) {
       unreadable.add(key);
       log.warn({ key }, 'ignored an operator command that this version cannot read');

@@ -36,14 +36,12 @@ export function skipText(held: string): string {
   return `Nothing is cancelled because ${(SKIPPED.get(held) ?? held).replaceAll('`', '')}.`;
 }
 
-const iso = (at: number) => new Date(at).toISOString();
-
 /** Formats a journal line without its step. */
 export function detailOf(line: JournalEntry): string {
   switch (line.step) {
     case 'marked':
     case 'awaiting_approval':
-      return `until ${iso(line.until)}`;
+      return `until ${new Date(line.until).toISOString()}`;
     case 'cleared':
       return line.reason;
     case 'approved':

@@ -20,14 +20,12 @@ function familyName(family: Family, format: Format): string {
   return family.name;
 }
 
-const unitOf = (family: Family): string | undefined => /_(seconds|bytes)$/.exec(familyName(family, 'openmetrics'))?.[1];
-
 function renderHeader(family: Family, format: Format): string {
   const name = familyName(family, format);
   const type = format === 'text' && family.type === 'info' ? 'gauge' : family.type;
   const special = format === 'text' ? /[\\\n]/g : /[\\\n"]/g;
   const help = `# HELP ${name} ${family.help.replace(special, escapeOne)}\n# TYPE ${name} ${type}\n`;
-  const unit = unitOf(family);
+  const unit = /_(seconds|bytes)$/.exec(familyName(family, 'openmetrics'))?.[1];
   return unit !== undefined && format === 'openmetrics' ? `${help}# UNIT ${name} ${unit}\n` : help;
 }
 

@@ -166,9 +166,6 @@ const STATE_WORDS: ReadonlyMap<string, EventState> = new Map([
   ['canceled', 'cancelled'],
 ]);
 
-const toEventState = (state: string): EventState =>
-  STATE_WORDS.get(state) ?? STATE_WORDS.get(state.toLowerCase()) ?? 'unknown';
-
 /** Parses an event without zod, because a page has a thousand rows. */
 export function toDeliveryEvent(row: unknown, now: number): DeliveryEvent | undefined {
   if (!isObject(row)) return undefined;
@@ -178,7 +175,7 @@ export function toDeliveryEvent(row: unknown, now: number): DeliveryEvent | unde
   if (time === undefined || messageId === undefined || typeof row.state !== 'string') return undefined;
   return {
     messageId,
-    state: toEventState(row.state),
+    state: STATE_WORDS.get(row.state) ?? STATE_WORDS.get(row.state.toLowerCase()) ?? 'unknown',
     time,
     dueAt: values.time(row.nextDeliveryTime, MAX_DELAY) ?? values.time(row.notBefore, MAX_DELAY),
     url: text(row.url),

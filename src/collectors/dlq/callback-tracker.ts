@@ -63,8 +63,6 @@ type StoredWalk = readonly [at: number, number: number, maxGap: number];
 const runOf = ({ callbackState, callbackMessageId }: Pick<DlqEntry, 'callbackState' | 'callbackMessageId'>) =>
   hash64(`${callbackState ?? ''} ${callbackMessageId ?? ''}`).toString(36);
 
-const endOf = ({ callbackState }: DlqEntry) => CALLBACK_ENDS.find(state => state === callbackState);
-
 const isSameRun = (a: DlqEntry, b: DlqEntry) =>
   a.callbackState === b.callbackState && a.callbackMessageId === b.callbackMessageId;
 
@@ -132,7 +130,7 @@ function createSeen(unreported: CallbackTracking['unreported'], known: ReadonlyM
   }
 
   function noteEnd(key: bigint, entry: DlqEntry): void {
-    const state = endOf(entry);
+    const state = CALLBACK_ENDS.find(end => end === entry.callbackState);
     const episode = state && !ends.has(key) ? known.get(key) : undefined;
     if (state && episode?.run === runOf({ ...bounded(entry), callbackState: 'in_progress' })) ends.set(key, state);
   }

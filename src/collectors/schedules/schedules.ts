@@ -180,7 +180,6 @@ const KEPT = 86_400_000;
 const PAGE = 100;
 
 const ROW = 'schedule/';
-const keyOf = (id: string) => `${ROW}${hashedId([id], 16)}`;
 
 /** Whether the last run failed: the service reports an error, or all messages of the run failed. Undefined if unknown. */
 export function hasFailed({ error, lastRunStates: states }: ServiceSchedule): boolean | undefined {
@@ -372,6 +371,6 @@ function changesOf(before: Memory['histories'], after: Memory['histories']): Cha
   const text = (history: ScheduleHistory | undefined) => (history === undefined ? null : JSON.stringify(history));
   return [...new Set([...before.keys(), ...after.keys()])].flatMap(id => {
     const value = text(after.get(id));
-    return value === text(before.get(id)) ? [] : { key: keyOf(id), value };
+    return value === text(before.get(id)) ? [] : { key: `${ROW}${hashedId([id], 16)}`, value };
   });
 }

@@ -134,8 +134,6 @@ function queueRows({ queues, startedAt }: EmulatorState) {
   }));
 }
 
-const listQueues: Handler = (state, _request, response) => void response.json(queueRows(state));
-
 const getQueue: Handler = (state, _request, response, name) => {
   const found = queueRows(state).find(row => row.name === name);
   if (found) response.json(found);
@@ -297,7 +295,7 @@ export function createEndpoints(credentials: EmulatedCredentials): Route[] {
       'DELETE /v2/schedules/{id}': changeSchedule('remove'),
       'PATCH /v2/schedules/{id}/pause': changeSchedule('pause'),
       'PATCH /v2/schedules/{id}/resume': changeSchedule('resume'),
-      'GET /v2/queues': listQueues,
+      'GET /v2/queues': (state, _request, response) => void response.json(queueRows(state)),
       'GET /v2/queues/{name}': getQueue,
       'POST /v2/queues/{name}/pause': changeQueue('pause'),
       'POST /v2/queues/{name}/resume': changeQueue('resume'),

@@ -43,8 +43,6 @@ export function countedPart({ recent, isCounting, now }: CheckInput, over: numbe
   return start && now - start.at;
 }
 
-const pausedOf = (key: string) => seriesName(flowControlFamilies.paused.name, { flow_control_key: key });
-
 /**
  * Returns how many messages became overdue in the last `over` milliseconds because their key was paused. Nothing leaves a paused
  * waitlist. So these messages joined it in the `over` milliseconds that ended one on-time target ago, or were already waiting
@@ -55,7 +53,7 @@ function lateOnPausedKeys({ keys, settings, now, recent }: CheckInput, over: num
   // The history of waitlists reaches back only `ALWAYS`.
   const start = Math.max(now - over - target, now - ALWAYS);
   return keys.reduce((sum, { key, paused }) => {
-    const pauses = recent(pausedOf(key), over + target);
+    const pauses = recent(seriesName(flowControlFamilies.paused.name, { flow_control_key: key }), over + target);
     const last = pauses.findLastIndex(({ value }) => value === 1);
     if (!paused && last < 0) return sum;
     const isNew = last < 0 || pauses.slice(0, last).some(({ value }) => value === 0);
