@@ -105,6 +105,27 @@ describe('failed resets', () => {
     },
   );
 
+  it.each([400, 403, 409, 429])(
+    'rotate-token stores the new token if a gateway replaces the status of a successful reset by %i',
+    async status => {
+      const rotation = await startRotation();
+      const gateway = await startHttpService(async (request, response) => {
+        const { authorization = '' } = request.headers;
+        const reset = await fetch(`${rotation.emulator.url}${request.url}`, {
+          method: 'POST',
+          headers: { authorization },
+        });
+        response.writeHead(status).end(await reset.text());
+      });
+      rotation.configure({ managementUrl: gateway.url });
+      const { code, stdout } = await rotation.run();
+      expect([code, rotation.resets(), rotation.token()]).toEqual([0, 1, rotation.emulator.token]);
+      expect(stdout).toContain(`POST /svc/user/rotatetoken: status ${status}.`);
+      expect(existsSync(`${rotation.tokenFile}.rotating.json`)).toBe(false);
+      await gateway.close();
+    },
+  );
+
   it('rotate-token repeats a reset after the user has removed the marker file', async () => {
     const { rotation } = await failing({ kind: 'hang', acts: true });
     rotation.emulator.faults.clear();
