@@ -86,9 +86,9 @@ export function createGate(
 
   function authenticate(
     { headers, socket }: IncomingMessage,
-    { users }: WebConfig,
+    { users, tls }: WebConfig,
   ): Authenticated | Promise<Authenticated> {
-    if (users.size === 0) return { caller: clientName(socket) };
+    if (users.size === 0) return { caller: tls && clientName(socket, tls) };
     const given = credentialsOf(headers.authorization);
     if (!given) return UNAUTHORIZED;
     const toOutcome = (verdict: PasswordResult): Authenticated =>

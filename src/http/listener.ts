@@ -72,9 +72,12 @@ function refusalOf(socket: TLSSocket, { clientAuth }: WebTls): string | undefine
   return undefined;
 }
 
-/** Returns the name in a verified client certificate, or its serial number; undefined without a certificate. */
-export function clientName(socket: Socket): string | undefined {
-  if (!(socket instanceof TLSSocket) || !socket.authorized) return undefined;
+/**
+ * Returns the name in a verified client certificate, or its serial number; undefined without a certificate. Without `clientCa`,
+ * Node.js would accept the certificates of all public authorities.
+ */
+export function clientName(socket: Socket, { clientCa }: WebTls): string | undefined {
+  if (clientCa === undefined || !(socket instanceof TLSSocket) || !socket.authorized) return undefined;
   const certificate = socket.getPeerX509Certificate();
   const name: string | string[] | undefined = socket.getPeerCertificate().subject?.CN;
   const common = Array.isArray(name) ? name[0] : name;

@@ -1,7 +1,9 @@
+import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { describe, expect, it } from 'vitest';
 import { isCrossSite } from '../../src/http/routes/lifecycle.ts';
 import type { Served } from '../../src/status/served.ts';
-import { ALICE, CLIENT, CLIENTS, serve, USERS } from './protected-server.ts';
+import { afterThisTest } from '../support/client.ts';
+import { ALICE, CA, CLIENT, CLIENTS, serve, tlsWith, USERS } from './protected-server.ts';
 
 const [RELOAD, APPROVE, PAUSE, RESUME] = [
   '/-/reload',
@@ -53,7 +55,7 @@ describe('POST routes', () => {
     const bad = await serve(USERS, { reload: async () => ({ faults }) }, ON);
     expect(await bad.ask(RELOAD, POST)).toMatchObject({ status: 400, text: JSON.stringify({ faults }) });
     // A reload needs no authentication, because it only reads the existing file.
-    const open = await serve({ basic_auth_users: {} }, {}, ON);
+    const open = await serve({}, {}, ON);
     expect(await open.status(RELOAD, { method: 'POST' })).toBe(200);
   });
 
@@ -72,14 +74,22 @@ describe('POST routes', () => {
     expect(certified.commands).toEqual([{ kind: 'pause', reason: 'x', by: 'client' }]);
   });
 
-  it('POST routes accept auto-cancel commands only if users are authenticated', async () => {
-    const { ask, commands } = await serve({ basic_auth_users: {} }, {}, ON);
-    expect(await ask(PAUSE, post({ reason: 'x' }))).toMatchObject({
-      status: 403,
-      text: '{"error":"needs a server.webConfigFile with basic_auth_users or RequireAndVerifyClientCert"}',
-    });
-    expect(commands).toEqual([]);
-  });
+  it.each(['RequestClientCert', 'RequireAnyClientCert', 'RequireClientCert'])(
+    'POST routes reject auto-cancel commands with %s, even if a public authority has signed the client certificate',
+    async client_auth_type => {
+      const authorities = getCACertificates('default');
+      afterThisTest(async () => setDefaultCACertificates(authorities));
+      setDefaultCACertificates([...authorities, CA.ca]);
+      const { ask, commands } = await serve(tlsWith({ client_auth_type }), {}, ON);
+      expect(await ask(PAUSE, { ...post({ reason: 'x' }), tls: CLIENT })).toMatchObject({
+        status: 403,
+        text: '{"error":"needs a server.webConfigFile with basic_auth_users or RequireAndVerifyClientCert"}',
+      });
+      expect(commands).toEqual([]);
+      const named = await serve(tlsWith({ client_auth_type, client_ca_file: 'authority.pem' }), {}, ON);
+      expect(await named.ask(PAUSE, { ...post({ reason: 'x' }), tls: CLIENT })).toMatchObject({ status: 200 });
+    },
+  );
 
   it.each([
     ['409 if the command fails', { ok: false, why: 'no action x waits for approval' } as const, APPROVE, 409],
