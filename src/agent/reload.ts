@@ -5,6 +5,7 @@ import { namedFiles, ownFiles } from '../config/files.ts';
 import { ConfigError, type LoadedConfig, type LocatedError, loadConfig, withPath } from '../config/load.ts';
 import type { ReloadError, ReloadResult } from '../http/served.ts';
 import { identityOf } from '../kit/identity.ts';
+import { whyNotRead } from '../kit/regular-file.ts';
 import type { Runtime } from '../kit/runtime.ts';
 import type { Supervisor } from './supervisor.ts';
 
@@ -12,7 +13,8 @@ import type { Supervisor } from './supervisor.ts';
 async function stateOf(file: string): Promise<string> {
   if (file === ENVIRONMENT) return environmentText(process.env);
   try {
-    return await readFile(file, 'utf8');
+    // A pipe would block a thread.
+    return whyNotRead(file, Number.POSITIVE_INFINITY) ?? (await readFile(file, 'utf8'));
   } catch (error) {
     return `\0${(error as NodeJS.ErrnoException).code}`;
   }

@@ -7,7 +7,7 @@ import type { Path, Reporter } from './errors.ts';
 import type { Config } from './schema.ts';
 import { FOR_ROTATION, secretIn, secretsOf, storeUrl, upstreamValues, writtenSecrets } from './secrets.ts';
 import { readBytes, tryRead } from './text-file.ts';
-import { certificatesIn, keyIn, readWebConfig } from './web-config.ts';
+import { certificatesIn, keyIn, MAX_FILE_BYTES, readWebConfig } from './web-config.ts';
 
 /** A file that a setting names. The files in server.webConfigFile are read by `readWebConfig`. */
 export interface NamedFile {
@@ -58,7 +58,8 @@ export const namedFiles = (config: Config, env?: Env): readonly NamedFile[] => [
 
 /** Returns why a file cannot be used, or undefined. */
 function errorOf({ file, content, what }: NamedFile): string | undefined {
-  const found = content === 'secret' ? secretIn(file, what) : tryRead(() => readBytes(file).toString('latin1'));
+  const found =
+    content === 'secret' ? secretIn(file, what) : tryRead(() => readBytes(file, MAX_FILE_BYTES).toString('latin1'));
   if ('wrong' in found) return found.wrong;
   if (typeof found.content !== 'string') return undefined;
   if (content === 'private key') {

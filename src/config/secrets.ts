@@ -2,6 +2,7 @@ import { accountMayAct } from '../auto-cancel/options.ts';
 import { replicaUrlError } from '../http/options.ts';
 import { isLoopback } from '../kit/http-url.ts';
 import { identityOf } from '../kit/identity.ts';
+import { MAX_SECRET_BYTES } from '../kit/regular-file.ts';
 import { type Env, envError, headerError, Secret, type SecretSetting, secretError, toToken } from '../kit/secret.ts';
 import { addressError, FORMATS } from '../notify/options.ts';
 import { urlError, urlWarning } from '../store/options.ts';
@@ -11,12 +12,9 @@ import type { Path, Reporter } from './errors.ts';
 import type { AccountSettings, Config } from './schema.ts';
 import { readText, tryRead } from './text-file.ts';
 
-/** Maximum size of a secret's file (bytes). */
-const MAX_FILE_BYTES = 65_536;
-
 /** Returns the secret in a file, or the reason why it cannot be read. */
 export function secretIn(file: string, what = 'secret'): { readonly content: Secret } | { readonly wrong: string } {
-  const found = tryRead(() => readText(file, MAX_FILE_BYTES));
+  const found = tryRead(() => readText(file, MAX_SECRET_BYTES));
   if ('wrong' in found) return found;
   const literal = toToken(found.content);
   return literal ? { content: literal } : { wrong: `has no ${what} (visible ASCII characters, without spaces)` };

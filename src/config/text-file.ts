@@ -1,5 +1,6 @@
 import { isUtf8 } from 'node:buffer';
-import { readFileSync, statSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { whyNotRead } from '../kit/regular-file.ts';
 import { ENVIRONMENT, environmentText } from './default-file.ts';
 import { ConfigError } from './errors.ts';
 
@@ -12,16 +13,17 @@ function faultIn(file: string, message: string, before = ''): ConfigError {
   return new ConfigError([{ file, line: lines.length, column: `${lines.at(-1)}`.length + 1, path: '', message }]);
 }
 
-/** Reads a file. Throws ConfigError if it cannot be read or has more than `maxBytes`. */
-export function readBytes(file: string, maxBytes = Number.POSITIVE_INFINITY): Buffer {
+/** Reads a file. Throws ConfigError if it cannot be read or, with `maxBytes`, is not a regular file of at most this size. */
+export function readBytes(file: string, maxBytes?: number): Buffer {
+  let why: string | undefined;
   try {
-    // Check the size first: a mistaken path may name a huge file.
-    if (statSync(file).size <= maxBytes) return readFileSync(file);
+    why = maxBytes === undefined ? undefined : whyNotRead(file, maxBytes);
+    if (why === undefined) return readFileSync(file);
   } catch (error) {
     const { code = 'error' } = error as NodeJS.ErrnoException;
     throw faultIn(file, code === 'ENOENT' ? 'does not exist' : `can't be read: ${code}`);
   }
-  throw faultIn(file, `can't be read: it has more than ${maxBytes} bytes`);
+  throw faultIn(file, `can't be read: ${why}`);
 }
 
 /** Reads a text file, or the configuration in the environment. Throws ConfigError if it cannot be read or is not UTF-8. */

@@ -128,7 +128,7 @@ const webConfigFile = z.strictObject({
 });
 
 /** Maximum file size (bytes). A mistaken path may name a huge file. */
-const MAX_FILE_BYTES = 1024 * 1024;
+export const MAX_FILE_BYTES = 1024 * 1024;
 
 /** Reads a web-config file and the files that it names. Throws ConfigError with all errors, without secrets. */
 export function readWebConfig(file: string): { config: WebConfig; warnings: readonly LocatedError[] } {

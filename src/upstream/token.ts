@@ -1,5 +1,6 @@
 import { readFile } from 'node:fs/promises';
 import type { Clock } from '../kit/clock.ts';
+import { MAX_SECRET_BYTES, whyNotRead } from '../kit/regular-file.ts';
 import { type Env, type Secret, type SecretSetting, toToken } from '../kit/secret.ts';
 import { statusText, UpstreamError } from './errors.ts';
 import type { Call, Endpoint } from './send.ts';
@@ -12,11 +13,17 @@ export const fixedToken =
   async () =>
     token;
 
+async function readSecret(path: string): Promise<string> {
+  const why = whyNotRead(path, MAX_SECRET_BYTES);
+  if (why !== undefined) throw new Error(why);
+  return readFile(path, 'utf8');
+}
+
 /** Reads the token from a file for each request, because the file may change. */
 export const fileToken =
   (path: string): TokenSource =>
   async () => {
-    const text = await readFile(path, 'utf8').catch(cause => {
+    const text = await readSecret(path).catch(cause => {
       throw new UpstreamError('unauthorized', `the token file ${path} can't be read`, { cause });
     });
     const token = toToken(text);

@@ -134,7 +134,7 @@ describe('certificates', () => {
   it('upstream.caFile must not be a folder, and may contain text between certificates', () => {
     mkdirSync(join(folder, 'certs'));
     expect(faultsOf(`upstream: { caFile: ${folder}/certs }\n${ACCOUNT}`)).toBe(
-      "config.yaml:1:21: upstream.caFile: certs can't be read: EISDIR",
+      "config.yaml:1:21: upstream.caFile: certs can't be read: it is not a regular file",
     );
     const ca = fileOf(Buffer.from(`Autorité\n${pem('authority.pem')}# 2\n${pem('other-authority.pem')}`, 'latin1'));
     expect(faultsOf(`upstream: { caFile: ${ca} }\n${ACCOUNT}`)).toBe('');
@@ -142,7 +142,9 @@ describe('certificates', () => {
 
   it('secret files must not be folders', () => {
     mkdirSync(join(folder, 'token'));
-    expect(faultsOf(ACCOUNT.replace('env: T', `file: ${folder}/token`))).toContain("token can't be read: EISDIR");
+    expect(faultsOf(ACCOUNT.replace('env: T', `file: ${folder}/token`))).toContain(
+      "token can't be read: it is not a regular file",
+    );
   });
 
   const storeFaults = (rest: string) =>
@@ -159,7 +161,9 @@ describe('certificates', () => {
         'the file of sslkey must have a private key in PEM',
       ].map(message => `config.yaml:1:31: store.url: ${message}`),
     );
-    expect(storeFaults(`${full}sslrootcert=${folder}`)).toContain("the file of sslrootcert can't be read: EISDIR");
+    expect(storeFaults(`${full}sslrootcert=${folder}`)).toContain(
+      "the file of sslrootcert can't be read: it is not a regular file",
+    );
   });
 
   it('sslrootcert=system is not read as a file, and requires sslmode=verify-full', () => {

@@ -29,9 +29,11 @@ describe('invalid web-config files', () => {
     expect(message).toMatchSnapshot();
   });
 
-  it('readWebConfig reports a missing file, a folder and a file that is too large', () => {
+  it('readWebConfig reports a missing file, a folder, a device and a file that is too large', () => {
     expect(faultText(() => readWebConfig('nowhere.yaml'))).toBe('nowhere.yaml:1:1: does not exist');
-    expect(faultText(() => readWebConfig('test'))).toBe("test:1:1: can't be read: EISDIR");
+    expect(faultText(() => readWebConfig('test'))).toBe("test:1:1: can't be read: it is not a regular file");
+    const why = "can't be read: it is not a regular file";
+    expect(faultText(() => readWebConfig('/dev/zero'))).toBe(`/dev/zero:1:1: ${why}`);
     const file = join(newFolder(), 'web.yaml');
     writeFileSync(file, '#'.repeat(2 ** 21));
     expect(faultText(() => readWebConfig(file))).toBe(`${file}:1:1: can't be read: it has more than 1048576 bytes`);

@@ -114,6 +114,15 @@ describe('token files', () => {
     }
   });
 
+  it('reading a token file fails if the file is a device, or has more than 64 KiB', async () => {
+    const long = join(newFolder(), 'token');
+    await writeFile(long, 'x'.repeat(65_537));
+    for (const path of ['/dev/zero', long]) {
+      const message = `the token file ${path} can't be read`;
+      await expect(fileToken(path)()).rejects.toMatchObject({ reason: 'unauthorized', message });
+    }
+  });
+
   it('no request is sent or counted if the token file is unreadable', async () => {
     const service = await serve((_request, response) => json(response, []));
     const { reader, counts } = createTestClient(service.url, { token: fileToken('/nonexistent/token') });
