@@ -140,15 +140,15 @@ export function readWebConfig(file: string): { config: WebConfig; warnings: read
   };
   const yaml = readYaml(read(file, readText), file);
   if (yaml.errors.length > 0) throw new ConfigError(yaml.errors);
-  // A truncated file must not disable authentication.
-  if ((yaml.content ?? null) === null) {
-    const message = 'is empty: must have tls_server_config, basic_auth_users, or both';
-    throw new ConfigError([{ ...yaml.locate([]), message }]);
-  }
-  const { data, errors: faults } = parseContent(webConfigFile, yaml.content, yaml.locate);
+  const { data, errors: faults } = parseContent(webConfigFile, yaml.content ?? {}, yaml.locate);
   if (!data) throw new ConfigError(faults);
   const errors: LocatedError[] = [];
   const { tls_server_config: tlsSection, basic_auth_users: users } = data;
+  // A truncated file must not disable authentication.
+  if (!tlsSection && Object.keys(users).length === 0) {
+    const message = 'sets nothing: must have tls_server_config, basic_auth_users with a user, or both';
+    throw new ConfigError([{ ...yaml.locate([]), message }]);
+  }
   const resolveName = (name: string) => (isAbsolute(name) ? name : join(dirname(file), name));
   const tls =
     tlsSection &&

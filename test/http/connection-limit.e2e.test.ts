@@ -43,7 +43,7 @@ async function start(web: object, settings: Partial<ServerSettings> = {}, overri
 const repeat = <T>(times: number, work: () => Promise<T>) => Promise.all(Array.from({ length: times }, work));
 const GET = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
 const HALF = 'GET /metrics HTTP/1.1\r\nHost: x\r\nX-Half:';
-const [PLAIN, TLS] = [{ basic_auth_users: {} }, tlsWith()];
+const [PLAIN, TLS] = [{}, tlsWith()];
 
 /** Sends a request over an open connection, and waits for its response. */
 async function ask(socket: Socket): Promise<void> {

@@ -34,7 +34,7 @@ interface Ask {
   readonly tls?: SecureContextOptions;
 }
 
-/** Starts a server with the web-config file `web`. Tests can replace the files in its folder. */
+/** Starts a server with the web-config file `web`; without one if it is `{}`. Tests can replace the files in its folder. */
 export async function serve(web: object, overrides: ServedChanges = {}, settings: Partial<ServerSettings> = {}) {
   const folder = newFolder();
   const put = (name: string, content: string) => {
@@ -43,6 +43,7 @@ export async function serve(web: object, overrides: ServedChanges = {}, settings
   };
   for (const name of ['server.pem', 'server.key', 'authority.pem']) put(name, pem(name));
   put('web.yaml', JSON.stringify(web));
+  const webConfigFile = Object.keys(web).length === 0 ? null : join(folder, 'web.yaml');
   const [log, commands] = [createTestLog(), [] as unknown[]];
   let skipped = 0;
   const clock = { ...systemClock, monotonic: () => systemClock.monotonic() + skipped };
@@ -55,7 +56,7 @@ export async function serve(web: object, overrides: ServedChanges = {}, settings
     clock,
     ...overrides,
   });
-  const started = { host: '127.0.0.1', port: 0, webConfigFile: join(folder, 'web.yaml'), ...settings };
+  const started = { host: '127.0.0.1', port: 0, webConfigFile, ...settings };
   const server = await startHttpServer(started, served, log, file => readWebConfig(file).config);
   afterThisTest(() => server.close());
 

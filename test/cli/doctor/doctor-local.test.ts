@@ -82,9 +82,9 @@ it('doctor finds a world-readable web-config file that contains users', async ()
   expect((await diagnose(file)).of('permissions')).toEqual([
     `warn permissions: ${web} holds secrets, and other users may read it → chmod 600 ${web}`,
   ]);
-  writeFileSync(web, JSON.stringify({ basic_auth_users: {} }));
+  chmodSync(web, 0o600);
   expect((await diagnose(file)).of('permissions')).toEqual([
-    'ok permissions: the configuration and the files it names contain no secret',
+    'ok permissions: only owner and group may read the files with secrets',
   ]);
 });
 
