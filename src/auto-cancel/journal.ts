@@ -155,7 +155,7 @@ export async function openJournal(store: Store, account: string) {
   let next = last + 1;
   /** Rejected append that may be in the store. */
   let failed: Append | undefined;
-  /** Exclusive upper bound of line numbers. Lines of rejected commits below it may reach the store even after `confirm`. */
+  /** Greater than the number of every line in the store. Lines of rejected commits may reach the store even after `confirm`. */
   let end = next;
 
   function add({ entries }: Append): void {

@@ -49,7 +49,7 @@ const URL_KEYS = ['url', 'workflowUrl', 'failureCallbackUrl'] as const;
 const mayBeginUrl = (text: string) =>
   ['http://', 'https://'].some(scheme => scheme.startsWith(text) || text.toLowerCase().startsWith(scheme));
 
-/** Warns of values that match no URL: an exception with such a value would exclude nothing. */
+/** Warns of values that match no URL: in `except`, such a value would protect no callback. */
 function checkUrls(rule: Rule, path: Path, report: Reporter): void {
   for (const part of ['match', 'except'] as const) {
     for (const key of URL_KEYS) {

@@ -38,7 +38,7 @@ export interface FailedFilter {
   readonly message: string;
   /** Start of the first round in which the filter failed (ms since the Unix epoch). */
   readonly since: number;
-  /** Whether listed rows do not match the filter, so that its data is not shown. */
+  /** Whether listed rows do not match the filter. If so, the filter’s data is not shown. */
   readonly isContradicted: boolean;
 }
 

@@ -51,9 +51,9 @@ const stateOf = ({ status, startsAt }: Notice) => `${status} ${startsAt}`;
  *
  * | an alert is | when | next |
  * | --- | --- | --- |
- * | changed | its state differs from the log | sent after the group's wait; an episode that ends earlier is counted as dropped |
+ * | changed | its state differs from the log | sent after the group's wait; counted as dropped if it is resolved before that |
  * | logged | a request with it was accepted | repeated until it is resolved or gone, then changed |
- * | refused | the receiver rejected it alone | changed again after `repeatEvery`, or when address or secret change |
+ * | refused | the receiver rejected it in a separate request | changed again after `repeatEvery` or a new address or secret |
  */
 export class Delivery {
   readonly #deps: DeliveryDeps;

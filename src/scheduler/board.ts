@@ -188,7 +188,7 @@ export function createCollectorState<Facts = unknown>(
       // Data of a round that is not due does not age, unless the last attempt failed.
       const isAgeing = why === 'waiting' || known.consecutiveFailures > 0;
       const freshFrom = isAgeing ? known.freshFrom : clock.monotonic() - Math.min(age(known), known.expectedEvery);
-      // A round that waits for a more frequent one is retried after the shortest interval, not only after its own.
+      // A round that waits for a more frequent one is retried after the shortest interval, instead of its own, longer one.
       const isLate = why === 'waiting' && known.every > shortest;
       change(round, { idle: why, freshFrom, retry: isLate ? shortest : undefined });
     },

@@ -86,7 +86,7 @@ const LOOKUP_FAILURES = {
 
 const PROBLEMS = 'accounts, their problems and failed rounds';
 const MESSAGES = 'ids, labels and URLs of messages, and IP addresses of publishers';
-const CALLBACKS = 'DLQ ids, workflow URLs without user names and query strings';
+const CALLBACKS = 'DLQ ids, and workflow URLs (without user names and query strings)';
 
 export const API_ENDPOINTS: readonly ApiEndpoint[] = [
   define({

@@ -66,14 +66,14 @@ describe('planned callbacks', () => {
     expect(await scene.walk('a')).not.toContain('observed');
   });
 
-  it('a planned callback has an unknown outcome if a gap between walks ends its episode, even if the callback succeeded', async () => {
+  it('the outcome of a planned cancel is unknown if a gap between walks ends its episode, even if the callback succeeded', async () => {
     const scene = await plannedScene();
     scene.states.set('a', 'success');
     await scene.wait(31 * MINUTE);
     expect(await scene.walk('')).toBe('observed a unknown end_not_seen');
   });
 
-  it('a planned callback has an unknown outcome if auto-cancel was off for hours, even if the callback succeeded', async () => {
+  it('the outcome of a planned cancel is unknown if auto-cancel was off for hours, even if the callback succeeded', async () => {
     const scene = await plannedScene();
     await walkFor(scene, 'a', HOUR);
     scene.states.set('a', 'success');
@@ -82,14 +82,14 @@ describe('planned callbacks', () => {
     expect(await scene.walk('')).toBe('observed a unknown end_not_seen');
   });
 
-  it('a planned callback has an unknown outcome if an operator has started another run of it', async () => {
+  it('the outcome of a planned cancel is unknown if an operator has started another run of it', async () => {
     const scene = await plannedScene();
     scene.messages.set('a', 'another run');
     scene.states.set('a', 'success');
     expect(await scene.walk('')).toBe('observed a unknown another_episode');
   });
 
-  it('a planned callback has an unknown outcome at once if the service reports no state', async () => {
+  it('the outcome of a planned cancel is unknown at once if the service reports no state', async () => {
     const blind = rule('jobs', { mode: 'plan', evidence: 'blind', stuckWhen: { seenFor: '60h' } });
     const scene = await warmScene({ rules: [blind] });
     scene.states.set('a', undefined);
@@ -138,7 +138,7 @@ describe('planned callbacks', () => {
     expect(await scene.walk('')).toBe('observed a success read_success');
   });
 
-  it('a planned callback has an unknown outcome if its end was not detected before a restart', async () => {
+  it('the outcome of a planned cancel is unknown if its end was not detected before a restart', async () => {
     const scene = await plannedScene('a b');
     await walkFor(scene, 'a b', HOUR);
     scene.states.set('b', 'success');

@@ -104,7 +104,7 @@ export class TraceCollector {
 
   /**
    * Adds an event. `isLate`: later events of the message may already have been passed to `follow`. A late event is added only if
-   * it ends the message after a known event. Otherwise, it marks the message as partial.
+   * it is the final event of a message with known, earlier events. Other late events mark the message as partial.
    */
   add({ message, time }: Pick<FollowedEvent, 'message' | 'time'>, row: DeliveryEvent, isLate: boolean): void {
     const known = this.#open.get(message);

@@ -222,7 +222,7 @@ interface WatchedKeys {
 
 /**
  * Reads the watched keys. A 404 may be due to a wrong path, region or proxy, so a key is missing only if the list of keys lacks
- * it, too. Reads the list unless a recent list lacks all keys with a 404. Throws the 404 of a key that is listed.
+ * it, too. Reuses a recent list if it contains none of the keys with a 404. Throws the 404 of a listed key.
  */
 async function readWatched(
   api: Reader,
