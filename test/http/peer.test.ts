@@ -1,7 +1,7 @@
 import type { RequestListener } from 'node:http';
 import { connect } from 'node:net';
 import { text } from 'node:stream/consumers';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it, onTestFinished, vi } from 'vitest';
 import { createPeerKey, reportOfPeer, requestPeer, SIGNATURE } from '../../src/http/peer.ts';
 import type { Views } from '../../src/status/served.ts';
 import { eventually } from '../support/eventually.ts';
@@ -126,6 +126,9 @@ describe('requestPeer', () => {
     ],
     ['closes the connection', ({ socket }) => void socket.destroy(), /socket hang up|ECONNRESET/],
   ])('requestPeer rejects if the other agent %s', async (_what, listener, message) => {
+    // A busy machine may need longer than the timeout for 16 MiB.
+    vi.useFakeTimers({ toFake: ['setTimeout'] });
+    onTestFinished(() => void vi.useRealTimers());
     await expect(ask(await openPort(listener))).rejects.toThrow(message);
   });
 

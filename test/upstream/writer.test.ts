@@ -9,6 +9,7 @@ import { UpstreamError } from '../../src/upstream/errors.ts';
 import { fixedToken } from '../../src/upstream/token.ts';
 import { TOKEN } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
+import { atThisLoad } from '../support/eventually.ts';
 import { serve } from '../support/http-service.ts';
 import { createTestWriter, ID } from './writing.ts';
 
@@ -119,7 +120,7 @@ describe('lost responses', () => {
         const { emulated, dlqId, token } = await emulateFailedRun({}, { ...fault, acts });
         const { cancel, seen } = createTestWriter(emulated.url, {
           token,
-          timeout: fault.kind === 'hang' ? 200 : 60_000,
+          timeout: fault.kind === 'hang' ? atThisLoad(500) : 60_000,
         });
         // An HTML page with a successful status counts as success: the body is not read.
         expect(await cancel(dlqId)).toEqual({ kind: fault.kind === 'html' ? 'accepted' : 'unknown', status });
