@@ -346,11 +346,12 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
     const manifests = render(EVERYTHING);
     const dashboards = manifests.filter(({ metadata }) => metadata.name.includes('-dashboard-'));
     const files = globSync('dashboards/*.json').map(file => basename(file));
-    expect(dashboards.flatMap(({ data }) => Object.keys(data ?? {})).sort()).toEqual(files.sort());
+    const keys = dashboards.flatMap(({ data }) => Object.keys(data ?? {}));
+    expect(keys.sort()).toEqual(files.map(file => `delivery-watch-${file}`).sort());
     for (const { metadata, data } of dashboards) {
       expect(metadata).toMatchObject({ namespace: 'grafana', labels: { grafana_dashboard: '1' } });
       for (const [file, text] of Object.entries(data ?? {}))
-        expect(text).toBe(readFileSync(`dashboards/${file}`, 'utf8'));
+        expect(text).toBe(readFileSync(`dashboards/${file.replace('delivery-watch-', '')}`, 'utf8'));
     }
     const groups = ['alerting', 'slo'].flatMap(
       name => parse(readFileSync(`dashboards/rules/${name}.yaml`, 'utf8')).groups,

@@ -77,14 +77,14 @@ describe.skipIf(kubectl === undefined)('deploy/kubernetes with Kustomize', () =>
         metadata.name.includes('dashboard'),
       );
       expect(dashboards.map(({ data }) => Object.keys(data ?? {})).sort()).toEqual([
-        ['agent.json'],
-        ['dlq.json'],
-        ['overview.json'],
+        ['delivery-watch-agent.json'],
+        ['delivery-watch-dlq.json'],
+        ['delivery-watch-overview.json'],
       ]);
       for (const { metadata, data } of dashboards) {
         expect(metadata.labels).toMatchObject({ grafana_dashboard: '1' });
         for (const [file, text] of Object.entries(data ?? {}))
-          expect(text).toBe(readFileSync(`dashboards/${file}`, 'utf8'));
+          expect(text).toBe(readFileSync(`dashboards/${file.replace('delivery-watch-', '')}`, 'utf8'));
         // `kubectl apply` copies a resource into an annotation, which is limited to 256 KiB.
         expect(Buffer.byteLength(JSON.stringify(data))).toBeLessThan(256 * 1024);
       }
