@@ -184,6 +184,15 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
       ],
     ],
     [
+      { postgres: { to: [] }, podAnnotations: { 'checksum/fixed-settings': 'a' } },
+      [
+        "at '/postgres/to': minItems: got 0, want 1",
+        "at '': invalid propertyName 'checksum/fixed-settings'",
+        "at '': 'not' failed",
+      ],
+    ],
+    [{ postgres: { to: null } }, ["at '/postgres': missing property 'to'"]],
+    [
       { config: { server: { listen: '0.0.0.0:80' }, accounts: {} }, podAnnotations: { a: 1 }, existingSecret: 7 },
       [
         "at '/config/server/listen': '0.0.0.0:80' does not match pattern ':10922$'",
@@ -246,6 +255,20 @@ describe.skipIf(helm === undefined)('Helm chart', () => {
     const { status, stderr } = run('template', 'delivery-watch', CHART, '-f', valuesFile(values));
     expect([status, stderr]).toEqual([1, expect.stringContaining(`: ${message}`)]);
   });
+
+  it.each(['7team', 'team.a', 'a'.repeat(29), 'delivery-watch-'.padEnd(44, 'a')])(
+    'the release name %s needs fullnameOverride, because its resources would have invalid names',
+    release => {
+      const args = ['template', release, CHART];
+      const name = release.includes('delivery-watch') ? release : `${release}-delivery-watch`;
+      const { status, stderr } = run(...args);
+      expect([status, stderr]).toEqual([
+        1,
+        expect.stringContaining(`: resources cannot be named ${name}: set fullnameOverride`),
+      ]);
+      expect(run(...args, '--set', 'fullnameOverride=watch').status).toBe(0);
+    },
+  );
 
   it('the chart keeps the settings in config, and adds the settings that the pods require', () => {
     const server = { public: false, listen: '[::]:10922', maxConnections: 1_000_000 };

@@ -1,7 +1,6 @@
-{{/* Room for the suffixes of resources, and of the pods' label controller-revision-hash. */}}
 {{- define "delivery-watch.fullname" -}}
 {{- $name := ternary .Release.Name (printf "%s-%s" .Release.Name .Chart.Name) (contains .Chart.Name .Release.Name) }}
-{{- .Values.fullnameOverride | default $name | trunc 43 | trimSuffix "-" }}
+{{- .Values.fullnameOverride | default $name }}
 {{- end }}
 
 {{/* Name of the resources that differ between one process and a leader with standbys. */}}
@@ -91,6 +90,11 @@ app.kubernetes.io/component: replica
 
 {{/* Contradictions that the schema cannot describe. */}}
 {{- define "delivery-watch.check" -}}
+{{- $name := include "delivery-watch.fullname" . }}
+{{- /* Names of Services, with room for the suffixes of resources, and of the pods' label controller-revision-hash. */}}
+{{- if not (regexMatch "^[a-z]([-a-z0-9]{0,41}[a-z0-9])?$" $name) }}
+{{- fail (printf "resources cannot be named %s: set fullnameOverride to at most 43 characters a-z, 0-9 and -, starting with a letter" $name) }}
+{{- end }}
 {{- if and .Values.config .Values.existingConfigMap }}
 {{- fail "set either config or existingConfigMap" }}
 {{- end }}
