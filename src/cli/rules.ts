@@ -78,7 +78,10 @@ const settingsOf = (config: Config): Settings => ({
 function printCommand(): Command {
   return new Command('print')
     .description('print the shipped rules and the configured alerts as a Prometheus rule file (YAML)')
-    .option('--config <file>', 'configuration file with alerts; needs no secrets')
+    .option(
+      '--config <file>',
+      'configuration file with alerts, which apply to the accounts of all agents unless labels.account limits them; needs no secrets',
+    )
     .option('--set <names>', `sets of shipped rules: ${RULE_SETS.join(', ')}`, setsOption, ['default'])
     .option('--job <name>', 'scrape job of the agents', jobOption, DEFAULT_JOB)
     .option(
