@@ -9,6 +9,7 @@ const TYPES: Readonly<Record<string, string>> = {
   Deployment: 'kubernetes-models/apps/v1',
   Ingress: 'kubernetes-models/networking.k8s.io/v1',
   NetworkPolicy: 'kubernetes-models/networking.k8s.io/v1',
+  Pod: 'kubernetes-models/v1',
   PodDisruptionBudget: 'kubernetes-models/policy/v1',
   PodMonitor: '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1',
   PrometheusRule: '@kubernetes-models/prometheus-operator/monitoring.coreos.com/v1',

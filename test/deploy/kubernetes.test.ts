@@ -195,7 +195,7 @@ describe('deploy/kubernetes', () => {
   it('the manifests, the Dockerfile and the chart use the package version', () => {
     const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
     const images = Object.values(files).flatMap(text => [...text.matchAll(/image: \S+\/delivery-watch:(\S+)/g)]);
-    expect(images.map(([, tag]) => tag)).toEqual([version, version, version]);
+    expect(images.map(([, tag]) => tag)).toEqual([version, version, version, version]);
     expect(/^ARG VERSION=(.*)$/m.exec(readFileSync('Dockerfile', 'utf8'))?.[1]).toBe(version);
     const chart = parse(readFileSync('deploy/helm/delivery-watch/Chart.yaml', 'utf8'));
     expect(chart).toMatchObject({ version, appVersion: version });

@@ -5,7 +5,7 @@ import { parseAllDocuments } from 'yaml';
 /** Contents of the manifests in deploy/kubernetes by file name, except kustomization.yaml files. */
 export const manifestFiles = (): Readonly<Record<string, string>> =>
   Object.fromEntries(
-    globSync('deploy/kubernetes/{base,service,overlays/*}/*.yaml')
+    globSync(['deploy/kubernetes/{base,service,overlays/*}/*.yaml', 'deploy/kubernetes/*.yaml'])
       .filter(file => basename(file) !== 'kustomization.yaml')
       .sort()
       .map(file => [basename(file), readFileSync(file, 'utf8')]),

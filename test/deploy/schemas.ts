@@ -6,7 +6,7 @@ import {
 import { Deployment, StatefulSet } from 'kubernetes-models/apps/v1';
 import { Ingress, NetworkPolicy } from 'kubernetes-models/networking.k8s.io/v1';
 import { PodDisruptionBudget } from 'kubernetes-models/policy/v1';
-import { ConfigMap, Service, ServiceAccount } from 'kubernetes-models/v1';
+import { ConfigMap, Pod, Service, ServiceAccount } from 'kubernetes-models/v1';
 
 /**
  * Returns a check of resources of the model's kind. It throws if one violates the schema, and returns false for resources of
@@ -25,6 +25,7 @@ const CHECKERS = [
   checker(Deployment),
   checker(Ingress),
   checker(NetworkPolicy),
+  checker(Pod),
   checker(PodDisruptionBudget),
   checker(PodMonitor),
   checker(PrometheusRule),

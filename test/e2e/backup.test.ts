@@ -1,9 +1,19 @@
 import { execFileSync } from 'node:child_process';
-import { copyFileSync, existsSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
-import { join } from 'node:path';
+import {
+  copyFileSync,
+  existsSync,
+  mkdirSync,
+  readdirSync,
+  readFileSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { delimiter, join, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { type Agent, createAgent, unlimited } from '../support/agent.ts';
+import { mainFile } from '../support/bundle.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
@@ -52,6 +62,51 @@ it('counters continue after a backup is restored and after files are copied from
   expect(await total(moved)).toBe(35);
   happen(1);
   await reaches(moved, 36);
+});
+
+it('the commands for Kubernetes in docs/store.md back up, restore and copy the store of a pod', async () => {
+  const folder = newFolder();
+  for (const name of ['data', 'bin']) mkdirSync(join(folder, name));
+  symlinkSync(resolve(mainFile()), join(folder, 'main.js'));
+  // Runs the command of `kubectl exec` in the folder, which is `/app` in the pod.
+  const kubectl = '#!/bin/sh\nwhile [ "$1" != -- ]; do shift; done\nshift\nexec "$@"\n';
+  writeFileSync(join(folder, 'bin/kubectl'), kubectl, { mode: 0o755 });
+  const path = (file: string) => join(folder, 'data', file);
+  writeFileSync(join(folder, 'config.yaml'), JSON.stringify({ store: { path: path('new.db') } }));
+  writeFileSync(join(folder, 'sqlite.yaml'), 'accounts: [{ name: a }]');
+  const env = {
+    ...process.env,
+    PATH: [join(folder, 'bin'), process.env.PATH].join(delimiter),
+    DELIVERY_WATCH_CONFIG: 'sqlite.yaml',
+  };
+  const page = readFileSync('docs/store.md', 'utf8');
+  const [, backup = '', restore = '', copy = ''] =
+    /^### On Kubernetes$.*?```console\n(.*?)```.*?```sh\n(.*?)```.*?^On Kubernetes.*?```sh\n(.*?)```/ms.exec(page) ??
+    [];
+  const run = (script: string) => {
+    const commands = script.replace(/^\$ /gm, '').replace('/etc/delivery-watch/', '');
+    return execFileSync('sh', ['-e', '-c', commands], { cwd: folder, env, encoding: 'utf8' });
+  };
+  const set = async (value: string) => {
+    const store = await openSqliteStore({ path: path('delivery-watch.db') });
+    await store.commit('a', [{ key: 'one', value }]);
+    await store.close();
+  };
+  const get = async (file: string) => {
+    const store = await openSqliteStore({ path: path(file) });
+    const rows = await store.scan('a', '');
+    await store.close();
+    return rows.get('one');
+  };
+  await set('old');
+  expect(run(backup)).toMatch(/^wrote data\/backup\.db, \d+ bytes\n$/);
+  expect(existsSync(path('backup.db'))).toBe(false);
+  await set('new');
+  run(restore);
+  expect(await get('delivery-watch.db')).toBe('old');
+  expect(await get('replaced/delivery-watch.db')).toBe('new');
+  expect(run(copy)).toMatch(/^copied \d+ rows of 1 accounts\n$/);
+  expect(await get('new.db')).toBe('old');
 });
 
 describe('store backup', () => {
