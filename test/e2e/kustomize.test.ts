@@ -125,6 +125,20 @@ describe.skipIf(kubectl === undefined)('deploy/kubernetes with Kustomize', () =>
     });
   });
 
+  it('the patches for several agents in docs/kubernetes.md remove rules and dashboards', () => {
+    const page = readFileSync('docs/kubernetes.md', 'utf8');
+    const [, patches = ''] = /^## Several agents$.*?^```yaml\n(.*?)^```/ms.exec(page) ?? [];
+    const folder = newFolder();
+    symlinkSync(resolve('.'), join(folder, 'delivery-watch'));
+    const resources = 'resources: [delivery-watch/deploy/kubernetes/overlays/sidecar]\n';
+    writeFileSync(join(folder, 'kustomization.yaml'), `${resources}patches:\n${patches}`);
+    expect(build(folder).map(({ kind, metadata }) => `${kind} ${metadata.name}`)).toEqual([
+      'ConfigMap delivery-watch-sidecar',
+      'Deployment my-application',
+      'PodMonitor delivery-watch',
+    ]);
+  });
+
   it('the network policies admit destinations of both address families', () => {
     const policies = build('deploy/kubernetes/overlays/standalone').filter(({ kind }) => kind === 'NetworkPolicy');
     const blocks = [...JSON.stringify(policies).matchAll(/"cidr":"([^"]+)"/g)].map(([, cidr]) => cidr);
