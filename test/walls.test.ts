@@ -362,6 +362,15 @@ describe('import rules', () => {
     ]);
   });
 
+  it('code that reads rows of the service parses URLs only with parseUrl, which bounds their hosts', () => {
+    const readers = files.filter(path =>
+      /^(collectors|lookup|model|rules|auto-cancel)\/|^upstream\/dlq-|^status\/[\w-]+\.ts/.test(path),
+    );
+    expect(readers.length).toBeGreaterThan(100);
+    const others = readers.filter(path => /\bURL\.(parse|canParse)\(|new URL\(/.test(textOf(path)));
+    expect(others).toEqual(['status/server.ts']);
+  });
+
   it('only kit/clock.ts reads the time and starts timers', () => {
     const takers = files.filter(
       path =>

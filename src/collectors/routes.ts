@@ -1,6 +1,7 @@
 import { parse, pathToRegexp } from 'path-to-regexp';
 import { z } from 'zod';
 import { memoize } from '../kit/memo.ts';
+import { parseUrl } from '../kit/text.ts';
 
 /** Route of a path that no pattern matches. Patterns begin with `/`, so none can have this name. */
 export const UNMATCHED = '__unmatched__';
@@ -66,5 +67,5 @@ export function createRoutes(patterns: readonly string[]): Routes {
   const find = (path: string) => routes.find(({ expression }) => expression.test(path))?.pattern ?? UNMATCHED;
   const cached = memoize(find, MAX_CACHED);
   const ofPath = (path: string) => (path.length > MAX_PATH_LENGTH ? UNMATCHED : cached(path));
-  return { patterns, of: url => ofPath(URL.parse(url)?.pathname ?? ''), ofPath };
+  return { patterns, of: url => ofPath(parseUrl(url)?.pathname ?? ''), ofPath };
 }

@@ -26,6 +26,25 @@ export function boundText(text: string, limit: number): string {
   return `${cutText(text, limit - digest.length - 1)}…${digest}`;
 }
 
+/** Captures the host and port, as a URL parser finds them. */
+const HOST = /^[^:]*:[/\\]*(?:[^/\\?#]*@)?([^/\\?#]*)/;
+/** Maximum length of a host with its port (bytes). DNS allows 253 bytes for a host. */
+const MAX_HOST_BYTES = 260;
+
+let last: { readonly text: string; readonly address: URL | null } = { text: '', address: null };
+
+/**
+ * Parses a URL from the service. Returns null if it is invalid or its host is too long: parsing an international host takes
+ * quadratic time. Caches the last URL, because callers parse the URL of a row several times. Do not modify it.
+ */
+export function parseUrl(text: string): Readonly<URL> | null {
+  if (text === last.text) return last.address;
+  // URL parsers ignore these characters.
+  const [, host = ''] = HOST.exec(text.replace(/[\t\n\r]/g, '')) ?? [];
+  last = { text, address: Buffer.byteLength(host) > MAX_HOST_BYTES ? null : URL.parse(text) };
+  return last.address;
+}
+
 /** Matches names, such as topic names, that cannot contain a user or query. */
 const NAME = /^[\w./-]*$/;
 
@@ -35,7 +54,7 @@ const NAME = /^[\w./-]*$/;
  */
 export function bareAddress(text: string): string {
   if (NAME.test(text)) return text;
-  const url = URL.parse(text);
+  const url = parseUrl(text);
   if (url?.protocol !== 'http:' && url?.protocol !== 'https:') return '…';
   // A path with these characters may contain a user or a query.
   if (/@|%(40|3f|23)/i.test(url.pathname)) return `${url.origin}/…`;

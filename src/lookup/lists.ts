@@ -1,4 +1,4 @@
-import { bareAddress } from '../kit/text.ts';
+import { bareAddress, parseUrl } from '../kit/text.ts';
 import { flowStateOf } from '../model/flow-state.ts';
 import {
   CALLBACK_STATES,
@@ -142,7 +142,7 @@ export const dlqList = (
   createProof: () => proveEntries(match),
   isWanted: row =>
     (kind === undefined || kindOf?.(row) === kind) &&
-    (host === undefined || URL.parse(row.url ?? '')?.host === String(host).toLowerCase()) &&
+    (host === undefined || parseUrl(row.url ?? '')?.host === String(host).toLowerCase()) &&
     (callbackState === undefined || row.callbackState === String(callbackState).toLowerCase()),
   rank: ({ enteredAt, createdAt }) => enteredAt ?? createdAt ?? 0,
   id: ({ dlqId }) => dlqId,
@@ -240,8 +240,8 @@ export const SCHEDULE_LIST = unpagedList<ServiceSchedule>((reader, ...of) => rea
   json: ({ isIncomplete: _, tz, destination, createdAt, lastRunAt, nextRunAt, lastRunStates, ...row }) => ({
     ...row,
     timeZone: tz,
-    url: URL.canParse(destination ?? '') ? bareUrl(destination) : undefined,
-    topic: URL.canParse(destination ?? '') ? undefined : destination,
+    url: parseUrl(destination ?? '') ? bareUrl(destination) : undefined,
+    topic: parseUrl(destination ?? '') ? undefined : destination,
     createdAt: toIsoTime(createdAt),
     lastRunAt: toIsoTime(lastRunAt),
     nextRunAt: toIsoTime(nextRunAt),

@@ -7,7 +7,7 @@ import {
   planOf,
   type ShownFacts,
 } from '../collectors/index.ts';
-import { bareAddress, pathAddress } from '../kit/text.ts';
+import { bareAddress, parseUrl, pathAddress } from '../kit/text.ts';
 import type { Objectives } from '../metrics/objectives.ts';
 import type { AccountMeter } from '../metrics/own.ts';
 import type { AccountHistory } from '../model/history.ts';
@@ -33,7 +33,7 @@ const MAX_SCHEDULES = 200;
 
 /** Returns the host of a URL, or the name of a URL group. */
 const destinationOf = (destination: string | undefined) =>
-  orNull(destination === undefined ? undefined : (URL.parse(destination)?.host ?? destination));
+  orNull(destination === undefined ? undefined : (parseUrl(destination)?.host ?? destination));
 
 function lastRunOf({ row }: ListedSchedule): AccountView['schedules'][number]['lastRun'] {
   const { lastRunStates: states } = row;

@@ -1,4 +1,5 @@
 import { z } from 'zod';
+import { parseUrl } from '../kit/text.ts';
 import type { DlqEntry } from '../model/message.ts';
 
 export const DLQ_FILTERS = [
@@ -39,9 +40,9 @@ const VALUES: Readonly<Record<Exclude<DlqFilter, Time>, (entry: Filterable) => r
 
 /** Functions that normalize different spellings of the same value, by parameter. */
 const NORMAL: Readonly<Partial<Record<DlqFilter, (text: string) => string>>> = {
-  url: text => URL.parse(text)?.href ?? text,
+  url: text => parseUrl(text)?.href ?? text,
   responseStatus: text => String(Number(text)),
-  callerIp: text => URL.parse(`http://[${text}]`)?.hostname ?? text,
+  callerIp: text => parseUrl(`http://[${text}]`)?.hostname ?? text,
 };
 
 /**

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
-import { describe, expect, it } from 'vitest';
-import { bareAddress, printableJson } from '../../src/kit/text.ts';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+import { bareAddress, parseUrl, printableJson } from '../../src/kit/text.ts';
 import { runs } from '../support/runs.ts';
 
 describe('a URL without its secrets', () => {
@@ -95,6 +95,73 @@ describe('a URL without its secrets', () => {
       ),
       { numRuns: runs(5000) },
     );
+  });
+});
+
+describe('parseUrl', () => {
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  /** Returns a name of `length` different Chinese characters, of three bytes each. */
+  const chinese = (length: number, first = 0) =>
+    String.fromCodePoint(...Array.from({ length }, (_, index) => 0x4e00 + first + index));
+
+  it.each([
+    'https://HOST/',
+    'https://HOST',
+    'HTTP://HOST:8443?q',
+    'https:HOST/',
+    ' https:\\\\HOST\\p',
+    'https:////HOST#f',
+    'ht\ntps:/\t/\r/HOST/',
+    'https://user:p@ss@HOST/',
+    'ftp://HOST/',
+  ])('rejects the URL %j with an overlong host before it is parsed', written => {
+    const parse = vi.spyOn(URL, 'parse');
+    for (const host of [chinese(88), encodeURIComponent(chinese(29)), 'a'.repeat(270), `${'a.'.repeat(130)}é`]) {
+      const url = written.replace('HOST', host);
+      expect([parseUrl(url), bareAddress(url), parse.mock.calls.length]).toEqual([null, '…', 0]);
+      const tabbed = written.replace('HOST', [...host].join('\t'));
+      expect([parseUrl(tabbed), parse.mock.calls.length]).toEqual([null, 0]);
+    }
+  });
+
+  it('never passes a host of more than 260 bytes to URL.parse, however the URL is written', () => {
+    const odd = (...parts: string[]) => fc.constantFrom(...parts);
+    const parts = fc.tuple(
+      odd('', ' ', '\t', '\0', '\n'),
+      odd('https', 'http', 'HTTP', 'ht\ntp', 'ftp', 'ws', 'file', 'x', ''),
+      odd('://', ':', ':/', ':\\\\', ':/\\', ':/\t/', ':\n', '\t://', '//', ':////'),
+      odd('', 'u@', 'u:p@', '@', 'u@@', 'u\t@', 'u:\n@', `${'a'.repeat(300)}@`, '%40'),
+      odd('', '[', 'a.', '\t', '-', '@'),
+      odd('', ':8443', '/', '?', '#', '\\', '/p@h', '\n/', '.', '@'),
+    );
+    fc.assert(
+      fc.property(parts, ([lead, scheme, colon, user, before, after]) => {
+        const url = `${lead}${scheme}${colon}${user}${before}${chinese(300)}${after}`;
+        const parsed = URL.parse(url);
+        const isInHost = decodeURIComponent(parsed?.hostname ?? '').length > 260;
+        if (isInHost) expect(parseUrl(url)).toBeNull();
+      }),
+      { numRuns: runs(4000) },
+    );
+  });
+
+  it.each([
+    ['the longest host name', `https://${['a', 'b', 'c'].map(x => x.repeat(63)).join('.')}.${'d'.repeat(61)}:65535/`],
+    ['an international host', `https://${chinese(20)}.${chinese(20, 30)}.example/`],
+    ['a long user', `https://user:${'p'.repeat(1000)}@example.com/`],
+    ['a long path and query', `https://example.com/${chinese(1000)}?q=@${'q'.repeat(1000)}`],
+    ['an IPv6 address', 'https://[2001:db8::1]:8080/'],
+    ['the name of a URL group', 'my-topic'],
+  ])('parses %s like URL.parse', (_what, url) => expect(parseUrl(url)?.href).toBe(URL.parse(url)?.href));
+
+  it('parses consecutive equal URLs once', () => {
+    const parse = vi.spyOn(URL, 'parse');
+    const hosts = ['a', 'a', 'a', 'b', 'a'].map(name => parseUrl(`https://${name}.example/once`)?.host);
+    expect(hosts).toEqual(['a', 'a', 'a', 'b', 'a'].map(name => `${name}.example`));
+    expect(parse).toHaveBeenCalledTimes(3);
   });
 });
 

@@ -1,4 +1,4 @@
-import { boundText, pathAddress } from '../../kit/text.ts';
+import { boundText, parseUrl, pathAddress } from '../../kit/text.ts';
 import type { CallbackState, DlqEntry } from '../../model/message.ts';
 import { OTHER } from '../cap.ts';
 import type { Routes } from '../routes.ts';
@@ -86,7 +86,7 @@ export function addTo(aggregate: Aggregate, entry: DlqEntry, firstSeen: number, 
   if (entry.enteredAt !== undefined && entry.enteredAt <= now) insertLast(aggregate.lastEntered, entry.enteredAt);
   const { values, kinds, routes } = aggregate;
   const hasDestination = entry.url !== undefined && (kinds !== undefined || values.size > 0);
-  const destination = { address: (hasDestination && URL.parse(entry.url ?? '')) || undefined, routes };
+  const destination = { address: (hasDestination && parseUrl(entry.url ?? '')) || undefined, routes };
   for (const [dimension, counts] of values) {
     const read: ValueOf = DIMENSIONS[dimension];
     const found = read(entry, destination) ?? [];

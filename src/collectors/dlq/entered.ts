@@ -1,5 +1,5 @@
 import type { LogBatch, LogLine } from '../../kit/log.ts';
-import { boundText } from '../../kit/text.ts';
+import { boundText, parseUrl } from '../../kit/text.ts';
 import type { Change } from '../../model/change.ts';
 import type { DlqEntry } from '../../model/message.ts';
 import { OTHER } from '../cap.ts';
@@ -15,7 +15,7 @@ const MAX_LENGTH = 200;
 export const isHostRow = (key: string) => key.startsWith(KEYS);
 
 export const hostOfDestination = ({ url = '' }: Pick<DlqEntry, 'url'>): string =>
-  boundText(URL.parse(url)?.host || NO_VALUE, MAX_LENGTH);
+  boundText(parseUrl(url)?.host || NO_VALUE, MAX_LENGTH);
 
 /** `max`: number of hosts with their own series; `rows`: the committed rows from `drainChanges`. */
 export function createEnteredHosts(max: number, rows: ReadonlyMap<string, string> = new Map()) {
@@ -63,7 +63,7 @@ function lineOf(entry: DlqEntry): LogLine {
       dlqId: textOf(dlqId),
       messageId: textOf(messageId),
       enteredAt: enteredAt === undefined ? undefined : new Date(enteredAt).toISOString(),
-      urlHost: textOf(URL.parse(url ?? '')?.host || undefined),
+      urlHost: textOf(parseUrl(url ?? '')?.host || undefined),
       method: textOf(method),
       responseStatus,
       queue: textOf(queue),

@@ -1,5 +1,5 @@
 import { hashedId } from '../../kit/hash.ts';
-import { boundText } from '../../kit/text.ts';
+import { boundText, parseUrl } from '../../kit/text.ts';
 import type { Change } from '../../model/change.ts';
 import type { DlqEntry } from '../../model/message.ts';
 import { type Routes, UNMATCHED } from '../routes.ts';
@@ -66,7 +66,7 @@ function partsOf(entry: DlqEntry, destination: RoutedAddress) {
 const kindId = (parts: readonly string[]) => hashedId(parts, 12);
 
 export const kindOf = (entry: DlqEntry, routes: Routes): string =>
-  kindId(partsOf(entry, { address: URL.parse(entry.url ?? '') ?? undefined, routes }));
+  kindId(partsOf(entry, { address: parseUrl(entry.url ?? '') ?? undefined, routes }));
 
 export function addToKinds(kinds: DeadLetterKinds, entry: DlqEntry, destination: RoutedAddress): void {
   const { byKey } = kinds;

@@ -1,5 +1,5 @@
 import { memoize } from '../../kit/memo.ts';
-import { boundText, pathAddress } from '../../kit/text.ts';
+import { boundText, parseUrl, pathAddress } from '../../kit/text.ts';
 import type { DeliveryEvent } from '../../model/message.ts';
 import { OTHER } from '../cap.ts';
 import type { Routes } from '../routes.ts';
@@ -20,7 +20,7 @@ export function destinationReader(option: DestinationOption, routes: Routes): (e
   if (option === 'none') return () => NONE;
   if (option === 'route') return ({ url }) => (url === undefined ? NONE : routes.of(url));
   if (option === 'host' || option === 'workflowUrl') {
-    const nameOf = option === 'host' ? (url: string) => URL.parse(url)?.host ?? NONE : pathAddress;
+    const nameOf = option === 'host' ? (url: string) => parseUrl(url)?.host ?? NONE : pathAddress;
     const cached = memoize(url => boundText(nameOf(url), MAX_LENGTH), MAX_CACHED);
     return ({ url, workflowUrl }) => cached((option === 'host' ? url : workflowUrl) ?? NONE);
   }

@@ -1,5 +1,5 @@
 import { hashedId } from '../../kit/hash.ts';
-import { boundText } from '../../kit/text.ts';
+import { boundText, parseUrl } from '../../kit/text.ts';
 import { type DeliveryEvent, EVENT_SEQUENCE, type EventState, isEnd } from '../../model/message.ts';
 import type { MessageSpan, MessageSpans, SpanContext } from '../../model/message-span.ts';
 
@@ -70,7 +70,7 @@ function attemptsOf(sorted: readonly TracedEvent[]): Attempt[] {
 const short = (text: string | undefined) => (text === undefined ? undefined : boundText(text, MAX_TEXT));
 
 function originOf(url: string | undefined): string | undefined {
-  const address = url === undefined ? undefined : URL.parse(url);
+  const address = url === undefined ? undefined : parseUrl(url);
   return address?.hostname ? short(`${address.protocol}//${address.host}`) : undefined;
 }
 

@@ -1,5 +1,5 @@
 import fc from 'fast-check';
-import { expect, it } from 'vitest';
+import { expect, it, vi } from 'vitest';
 import { OTHER } from '../../../src/collectors/cap.ts';
 import { hostOfDestination } from '../../../src/collectors/dlq/entered.ts';
 import { runs } from '../../support/runs.ts';
@@ -8,6 +8,19 @@ import { createScene, DAY } from './entered-scene.ts';
 const HOSTS = ['a', 'b', 'c', 'd', 'e'].map(name => `${name}.example`);
 
 const sum = (counts: Readonly<Record<string, number>>) => Object.values(counts).reduce((a, b) => a + b, 0);
+
+it('the URL of a new entry is parsed once, in walks and in reads for new entries', async () => {
+  const scene = createScene();
+  await scene.round('full');
+  scene.add(150, ...HOSTS);
+  const parse = vi.spyOn(URL, 'parse');
+  await scene.round('full');
+  expect([scene.lines.length, parse.mock.calls.length]).toEqual([150, 150]);
+  scene.add(20, ...HOSTS);
+  await scene.round('new');
+  expect([scene.lines.length, parse.mock.calls.length]).toEqual([170, 170]);
+  parse.mockRestore();
+});
 
 it('the counts of added entries by host match the log of added entries, despite removals, concurrent reads, failures and kills', async () => {
   const rarely = (most: number) => fc.option(fc.nat(most), { freq: 1, nil: undefined });
