@@ -71,7 +71,9 @@ const short = (text: string | undefined) => (text === undefined ? undefined : bo
 
 function originOf(url: string | undefined): string | undefined {
   const address = url === undefined ? undefined : parseUrl(url);
-  return address?.hostname ? short(`${address.protocol}//${address.host}`) : undefined;
+  const origin = address?.hostname ? `${address.protocol}//${address.host}` : '';
+  // A truncated origin would not be a URL.
+  return origin === '' || origin.length > MAX_TEXT ? undefined : origin;
 }
 
 function addRow(trace: OpenTrace, row: DeliveryEvent): void {

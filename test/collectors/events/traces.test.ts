@@ -38,6 +38,22 @@ async function createTracing(account = 'a') {
 }
 
 describe('spans of a message', () => {
+  it.each([
+    ['with a port', 'https://jobs.example.com:8443/a', 'https://jobs.example.com:8443'],
+    ['of 200 characters', `https://${'a'.repeat(192)}/`, `https://${'a'.repeat(192)}`],
+    ['of 201 characters', `https://${'a'.repeat(193)}/`, undefined],
+    [
+      'international',
+      `https://${String.fromCodePoint(...Array.from({ length: 80 }, (_, index) => 0x4e00 + 200 * ((index * 37) % 80)))}/`,
+      undefined,
+    ],
+  ])('the origin of a URL is reported completely or not at all: %s', async (_what, url, origin) => {
+    const { agent, add, sent } = await createTracing();
+    add('m', RETRIED, undefined, { url });
+    await agent.run(3);
+    expect(new Set(sent.map(({ message }) => message.origin))).toEqual(new Set([origin]));
+  });
+
   it('a retried message has a delivery span and a child for each attempt, in the publisher’s trace', async () => {
     const { agent, add, sent, lines } = await createTracing();
     add('m', RETRIED);
