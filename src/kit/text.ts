@@ -23,7 +23,8 @@ export const cutText = (text: string, limit: number) => text.slice(0, limit).rep
 export function boundText(text: string, limit: number): string {
   if (text.length <= limit) return text;
   const digest = hash('sha256', text).slice(0, 16);
-  return `${cutText(text, limit - digest.length - 1)}…${digest}`;
+  // A copy, because a part of a long text would keep all of it in memory.
+  return Buffer.from(`${cutText(text, limit - digest.length - 1)}…${digest}`).toString();
 }
 
 /** Captures the host and port, as a URL parser finds them. */

@@ -14,8 +14,6 @@ import * as wire from './wire.ts';
 
 /** Only this file contains the field names of schedules, queues, global parallelism and workflow runs. See wire.ts. */
 
-const name = (value: unknown) => wire.boundedText(value, wire.MAX_KEY_LENGTH);
-
 /** Five cron fields, optionally preceded by a time zone. */
 const CRON = /^\s*(?:CRON_TZ=(\S+)\s+)?(\S.*?)\s*$/;
 
@@ -36,10 +34,10 @@ export function toServiceSchedule(
   now: number,
   redact: (text: string) => string,
 ): ServiceSchedule | undefined {
-  const scheduleId = wire.isObject(row) ? name(wire.idOf(row.scheduleId)) : undefined;
+  const scheduleId = wire.isObject(row) ? wire.boundedName(wire.idOf(row.scheduleId)) : undefined;
   if (scheduleId === undefined || !wire.isObject(row)) return undefined;
   const values = new RowValues(now);
-  const [, tz, cron] = CRON.exec(name(row.cron) ?? '') ?? [];
+  const [, tz, cron] = CRON.exec(wire.boundedName(row.cron) ?? '') ?? [];
   return {
     scheduleId,
     cron,
@@ -51,7 +49,7 @@ export function toServiceSchedule(
     nextRunAt: values.time(row.nextScheduleTime, MAX_DELAY),
     lastRunStates: countStates(row.lastScheduleStates, values),
     queue: wire.text(row.queueName),
-    flowControlKey: name(row.flowControlKey),
+    flowControlKey: wire.boundedName(row.flowControlKey),
     labels: wire.labelsIn(row),
     error: wire.redactedText(row.error, redact),
     isIncomplete: values.isIncomplete,
@@ -59,7 +57,7 @@ export function toServiceSchedule(
 }
 
 export function toServiceQueue(row: unknown, now: number): ServiceQueue | undefined {
-  const queue = wire.isObject(row) ? name(row.name) : undefined;
+  const queue = wire.isObject(row) ? wire.boundedName(row.name) : undefined;
   if (queue === undefined || !wire.isObject(row)) return undefined;
   const values = new RowValues(now);
   return {

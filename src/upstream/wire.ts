@@ -38,7 +38,9 @@ function publisherIn(header: unknown): SpanContext | undefined {
  */
 
 /** Maximum length of a key (characters). */
-export const MAX_KEY_LENGTH = 512;
+const MAX_KEY_LENGTH = 512;
+/** Maximum length of other texts (characters). Auto-cancel ignores texts longer than 2,048: a rule must not match a truncated one. */
+const MAX_TEXT_LENGTH = 4096;
 
 /** The service's value for "no limit". */
 export const UNLIMITED = 2 ** 31 - 1;
@@ -58,17 +60,26 @@ const isWord = (value: unknown) => value == null || typeof value === 'string' ||
  * Returns a text; undefined for other types and for "", which the service writes for unset fields. Replaces lone surrogates, which
  * have no UTF-8 encoding.
  */
-export const text = (value: unknown) => (typeof value === 'string' && value !== '' ? value.toWellFormed() : undefined);
+const wholeText = (value: unknown) => (typeof value === 'string' && value !== '' ? value.toWellFormed() : undefined);
 
-/** Like `text`, but truncates texts longer than `limit`, so that a hostile row cannot inflate scrapes. */
+/** Like `wholeText`, but truncates long texts, so that a hostile row cannot inflate memory. */
+export function text(value: unknown): string | undefined {
+  const found = wholeText(value);
+  return found && boundText(found, MAX_TEXT_LENGTH);
+}
+
+/** Like `text`, with a lower limit. */
 export function boundedText(value: unknown, limit: number): string | undefined {
   const found = text(value);
   return found && boundText(found, limit);
 }
 
+/** Returns a name or an id that several lists contain. */
+export const boundedName = (value: unknown) => boundedText(value, MAX_KEY_LENGTH);
+
 /** Reads an error text of the service. `redact` bounds it and removes secrets. */
 export const redactedText = (value: unknown, redact: (text: string) => string) => {
-  const error = text(value);
+  const error = wholeText(value);
   // A copy, because a part of a long text would keep all of it in memory.
   return error && text(Buffer.from(redact(error)).toString());
 };
@@ -114,9 +125,9 @@ function callbackState(row: RawFields): CallbackState | undefined {
 
 /** Returns the error class of a row. The service encodes responses that are not UTF-8 as Base64. */
 function errorClassOf({ responseBody, responseBodyBase64, error }: RawFields): string | undefined {
-  const response = text(responseBody) ?? text(error);
+  const response = wholeText(responseBody) ?? wholeText(error);
   if (response !== undefined) return classOfError(response);
-  const packed = text(responseBodyBase64)?.slice(0, MAX_ENCODED_LENGTH);
+  const packed = wholeText(responseBodyBase64)?.slice(0, MAX_ENCODED_LENGTH);
   return packed === undefined ? undefined : classOfError(Buffer.from(packed, 'base64').toString('latin1'));
 }
 
@@ -180,11 +191,11 @@ export function toDeliveryEvent(row: unknown, now: number): DeliveryEvent | unde
     dueAt: values.time(row.nextDeliveryTime, MAX_DELAY) ?? values.time(row.notBefore, MAX_DELAY),
     url: text(row.url),
     topic: text(row.topicName),
-    queue: text(row.queueName),
-    schedule: text(row.scheduleId),
+    queue: boundedName(row.queueName),
+    schedule: boundedName(row.scheduleId),
     labels: row.label === undefined && row.labels === undefined ? undefined : labelsIn(row),
     workflowUrl: text(row.workflowUrl),
-    flowControlKey: text(row.flowControlKey),
+    flowControlKey: boundedName(row.flowControlKey),
     status: values.status(row.responseStatus),
     isIncomplete: values.isIncomplete,
   };
@@ -232,7 +243,7 @@ export function toFlowControlEntry(row: unknown, now: number): FlowControlEntry 
   if (!isObject(row) || typeof row.flowControlKey !== 'string') return undefined;
   const values = new RowValues(now);
   const entry = {
-    key: boundText(row.flowControlKey.toWellFormed(), MAX_KEY_LENGTH),
+    key: boundedName(row.flowControlKey) ?? '',
     waitlistSize: waitlistSizeOf(row, values),
   };
   const [parallelism, inUse, rate, used, period] = [

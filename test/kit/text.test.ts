@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { afterEach, describe, expect, it, vi } from 'vitest';
-import { bareAddress, parseUrl, printableJson } from '../../src/kit/text.ts';
+import { bareAddress, boundText, parseUrl, printableJson } from '../../src/kit/text.ts';
+import { liveBytes } from '../support/live-bytes.ts';
 import { runs } from '../support/runs.ts';
 
 describe('a URL without its secrets', () => {
@@ -163,6 +164,13 @@ describe('parseUrl', () => {
     expect(hosts).toEqual(['a', 'a', 'a', 'b', 'a'].map(name => `${name}.example`));
     expect(parse).toHaveBeenCalledTimes(3);
   });
+});
+
+it('boundText keeps nothing of a long text in memory except the returned part', () => {
+  const before = liveBytes();
+  const texts = Array.from({ length: 20 }, (_, index) => boundText(`${index} `.padEnd(4_000_000, 'x'), 512));
+  expect(liveBytes() - before).toBeLessThan(4_000_000);
+  expect(new Set(texts).size).toBe(20);
 });
 
 it('printableJson serializes control and formatting characters as escapes', () => {

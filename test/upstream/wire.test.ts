@@ -1,6 +1,7 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import * as wire from '../../src/upstream/wire.ts';
+import { toServiceQueue, toServiceSchedule } from '../../src/upstream/wire-service.ts';
 
 const { toPage, withKey } = wire;
 const toFlowControlPage = (body: unknown) => wire.toUnpagedList(body, 'flowControls');
@@ -554,6 +555,37 @@ describe('wire', () => {
   it('toFlowControlEntry replaces lone surrogates in keys, so that keys can be stored', () => {
     expect(toFlowControlEntry({ flowControlKey: 'a\ud800' })?.key).toBe('a\ufffd');
   });
+
+  it('texts of events and dead letters are truncated', () => {
+    const long = 'x'.repeat(100_000);
+    const row = {
+      ...{ url: long, topicName: long, queueName: long, scheduleId: long, label: long, labels: [`${long}y`] },
+      ...{ method: long, workflowUrl: long, workflowRunId: long, flowControlKey: long, callerIP: long, api: long },
+      ...{ failureCallback: long, failureCallbackInfo: { messageId: long }, messageId: long, dlqId: long },
+    };
+    const texts = (found: object | undefined) =>
+      Object.values(found ?? {})
+        .flat()
+        .filter(value => typeof value === 'string');
+    const ofEvent = texts(toDetailedEvent({ ...row, state: 'active', time: NOW }));
+    const ofEntry = texts(toDlqEntry({ ...row, state: long }));
+    expect([ofEvent.length, Math.max(...ofEvent.map(text => text.length))]).toEqual([11, 4096]);
+    expect([ofEntry.length, Math.max(...ofEntry.map(text => text.length))]).toEqual([19, 4096]);
+    const shortened = ofEntry.filter(text => text.length <= 2048);
+    expect(shortened, 'auto-cancel rules match texts of up to 2,048 characters').toEqual([]);
+  });
+
+  it.each([600, 5000])(
+    'queues and schedules with names of %i characters have the same name in events and in lists',
+    length => {
+      const row = { queueName: 'q'.repeat(length), scheduleId: 's'.repeat(length) };
+      const event = toDeliveryEvent({ ...row, messageId: 'm', state: 'created', time: NOW });
+      const queue = toServiceQueue({ name: row.queueName }, NOW);
+      const schedule = toServiceSchedule(row, NOW, text => text);
+      expect([event?.queue, event?.schedule]).toEqual([queue?.name, schedule?.scheduleId]);
+      expect(event?.queue).toHaveLength(512);
+    },
+  );
 
   it('lone surrogates in texts are replaced, and an id with one is unreadable, because it could equal another id', () => {
     expect(toDlqEntry({ dlqId: 'x', url: 'a\ud800', labels: ['b\udc00'] })).toMatchObject({

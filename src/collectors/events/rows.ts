@@ -30,6 +30,9 @@ type StoredCheckpoint = Omit<Checkpoint, 'dedupeFrom' | 'watermark' | 'lastFollo
   readonly judgedLast: number;
 };
 
+/** Maximum length of a schedule's id or of the key of a start (characters). */
+const MAX_OWN = 600;
+
 const idOf = (message: bigint) => message.toString(16);
 const parseId = (text: string) => BigInt(`0x${text}`);
 
@@ -97,7 +100,9 @@ export function restoreMemory(
         const message = parseId(id);
         const destination = isSameOption ? stored : NONE;
         const identity = eventIdentity(message, state, time);
-        const schedules = own.length > 0 ? own : undefined;
+        // Earlier versions stored schedule ids of any length.
+        const short = own.filter(id => id.length <= MAX_OWN);
+        const schedules = short.length > 0 ? short : undefined;
         return { identity, message, state, time, dueAt, destination, schedules, statusClass: 0 };
       });
       chunks.push([Number(name), events]);
