@@ -191,4 +191,10 @@ export class ImplausibleResponse extends Error {
   readonly reason = 'invalid_response';
 }
 
+/** Maximum size of the rows that one read keeps in memory (bytes). Only a hostile service lists more. */
+export const MAX_READ_BYTES = 256 * 2 ** 20;
+
+/** Estimates the size of rows in memory (bytes). */
+export const bytesOf = (rows: object): number => 2 * JSON.stringify(rows).length;
+
 export const PAGES_A_STEP = 10;

@@ -6,7 +6,7 @@ import {
   type Reader,
   type ReportedFields,
 } from '../../upstream/api.ts';
-import { ImplausibleResponse } from '../collector.ts';
+import { bytesOf, ImplausibleResponse, MAX_READ_BYTES } from '../collector.ts';
 import { isFilter, type Selection, type Task } from './selection.ts';
 
 export interface Read {
@@ -39,6 +39,7 @@ const isServiceError = (error: unknown, { aborted }: AbortSignal) =>
 export interface Bound {
   readonly entries: number;
   readonly pages: number;
+  readonly bytes?: number;
 }
 
 /**
@@ -47,7 +48,7 @@ export interface Bound {
  */
 export const WALK_LIMIT: Bound = { entries: 2_000_000, pages: 40_000 };
 /** Limit of a read for new entries, whose rows stay in memory until it ends. If more arrive, a complete walk finds them. */
-export const NEW_READ_LIMIT: Bound = { entries: 100_000, pages: 2000 };
+export const NEW_READ_LIMIT: Bound = { entries: 100_000, pages: 2000, bytes: MAX_READ_BYTES };
 
 /** A filter's list may have twice as many pages as the queue, plus this number. A longer list is assumed to be endless. */
 const EXTRA_FILTER_PAGES = 500;
@@ -67,8 +68,8 @@ export function startReading(
   const tasks = [...planned];
   const pages: Read[] = [];
   let reading = 0;
-  const together = { entries: 0, pages: 0 };
-  const read = new Map<Selection, { entries: number; pages: number }>();
+  const together = { entries: 0, pages: 0, bytes: 0 };
+  const read = new Map<Selection, typeof together>();
   let failure: ReadFailure | undefined;
   const failed = new Map<Selection, ReadFailure>();
   const selections = planned.map(({ selection }) => selection);
@@ -85,18 +86,22 @@ export function startReading(
     changed = Promise.withResolvers();
   }
 
-  function count(selection: Selection, entries: number): void {
-    const own = read.get(selection) ?? { entries: 0, pages: 0 };
+  function count(selection: Selection, rows: readonly DlqEntry[]): void {
+    const own = read.get(selection) ?? { entries: 0, pages: 0, bytes: 0 };
     read.set(selection, own);
+    const bytes = limit.bytes === undefined ? 0 : bytesOf(rows);
     const sums = [
       [own, 1],
       [together, 2],
     ] as const;
     for (const [sum, times] of sums) {
-      sum.entries += entries;
+      sum.entries += rows.length;
       sum.pages += 1;
-      const unit = (['entries', 'pages'] as const).find(each => sum[each] > limit[each] * times);
-      if (unit) throw new ImplausibleResponse(`the queue has more than ${limit[unit] * times} ${unit}: reading stops`);
+      sum.bytes += bytes;
+      for (const [unit, most] of Object.entries(limit)) {
+        if (sum[unit as keyof Bound] <= most * times) continue;
+        throw new ImplausibleResponse(`the queue has more than ${most * times} ${unit}: reading stops`);
+      }
     }
   }
 
@@ -168,7 +173,7 @@ export function startReading(
       const { rows, isLast, incomplete } = page.value;
       rejected += page.value.rejected;
       const counted = isLast ? rejected : 0;
-      count(selection, rows.length);
+      count(selection, rows);
       if (isFilter(selection)) compareWithQueue(selection);
       (proofs.get(selection) ?? reported).add(rows, page.value.rejected);
       checkFilter(selection);

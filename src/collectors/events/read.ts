@@ -2,16 +2,14 @@ import { hash64 } from '../../kit/hash.ts';
 import { recordOf } from '../../kit/record.ts';
 import { type DeliveryEvent, EVENT_STATES } from '../../model/message.ts';
 import type { ListPage, Reader } from '../../upstream/api.ts';
-import { ImplausibleResponse } from '../collector.ts';
+import { bytesOf, ImplausibleResponse, MAX_READ_BYTES } from '../collector.ts';
 import { eventIdentity, type KeptEvent } from './kept-event.ts';
 import { type Memory, noteEvent } from './memory.ts';
 import { statusClassOf } from './tally.ts';
 
 /** Number of pages after which a range is shortened. Ranges are read completely, because pages may come in any order. */
 export const MAX_RANGE_PAGES = 20;
-/** Maximum size of a range in memory (bytes). Only a service that ignores ranges lists more. */
-const MAX_BYTES = 256 * 2 ** 20;
-/** Size of an event in memory, without its row (bytes). */
+/** Size of an event in memory, without its row and its schedules (bytes). */
 const EVENT_BYTES = 800;
 
 /** Events of one range of the log. Times are in milliseconds since the Unix epoch, both ends included. */
@@ -68,8 +66,8 @@ export async function readMore(
       const identity = eventIdentity(message, index, time);
       const [destination, own, statusClass] = [destinationOf(event), schedules.of(event), statusClassOf(event.status)];
       const kept = { identity, message, state: index, time, dueAt, destination, schedules: own, statusClass };
-      range.bytes += EVENT_BYTES;
-      if (range.bytes > MAX_BYTES)
+      range.bytes += EVENT_BYTES + (own ? bytesOf(own) : 0);
+      if (range.bytes > MAX_READ_BYTES)
         throw new ImplausibleResponse(`more than ${events.size} events within ${to - from + 1} ms`);
       if (events.has(identity)) {
         range.twice.push(identity);
@@ -79,10 +77,10 @@ export async function readMore(
       noteEvent(queues.deliveries, event);
       if (!range.rows) continue;
       range.rows.set(identity, event);
-      range.bytes += 2 * JSON.stringify(event).length;
+      range.bytes += bytesOf(event);
     }
     if (isOfRange) range.pages += 1;
-    if (range.bytes > MAX_BYTES / 2 && to > from) {
+    if (range.bytes > MAX_READ_BYTES / 2 && to > from) {
       // Few large pages are also a reason to shorten the range.
       range.pages = Math.max(range.pages, MAX_RANGE_PAGES);
       return false;
