@@ -29,7 +29,7 @@ const shown = (max: number) => z.string().min(1).max(max);
 const textRun = z.strictObject({
   type: z.literal('TextRun'),
   text: shown(1000),
-  color: z.enum(['default', 'good', 'warning', 'attention']).optional(),
+  color: z.enum(['default', 'good', 'accent', 'warning', 'attention']).optional(),
   weight: z.literal('bolder').optional(),
   size: z.literal('medium').optional(),
   isSubtle: z.boolean().optional(),
@@ -142,20 +142,27 @@ describe.each(['teams', 'discord'] as const)('the format %s', format => {
   });
 });
 
-it.each(['constructor', 'toString', '__proto__', 'unknown'])(
-  'an alert with the severity %s has the colour of a critical one',
-  severity => {
-    const other: Notice = { ...firing, labels: { ...firing.labels, severity } };
-    const critical: Notice = { ...firing, labels: { ...firing.labels, severity: 'critical' } };
-    const colours = (notice: Notice) => [
-      discordMessage.parse(JSON.parse(bodyOf('discord', [notice]))).embeds[0]?.color,
-      /"color":"(#\w+)"/.exec(bodyOf('slack', [notice]))?.[1],
-      /"color":"(\w+)"/.exec(bodyOf('teams', [notice]))?.[1],
+it.each([
+  ['constructor', 'warning'],
+  ['__proto__', 'warning'],
+  ['unknown', 'warning'],
+  [undefined, 'warning'],
+  ['error', 'critical'],
+])('an alert with the severity %s has the colour of one with the severity %s', (severity, same) => {
+  const { severity: _, ...others } = firing.labels as Record<string, string>;
+  const coloursOf = (severity: string | undefined) => {
+    const notices = [{ ...firing, labels: { ...others, ...(severity === undefined ? {} : { severity }) } }];
+    return [
+      discordMessage.parse(JSON.parse(bodyOf('discord', notices))).embeds[0]?.color,
+      /"color":"(#\w+)"/.exec(bodyOf('slack', notices))?.[1],
+      /"color":"(\w+)"/.exec(bodyOf('teams', notices))?.[1],
     ];
-    expect(colours(other)).toEqual(colours(critical));
-    expect(colours(critical)).not.toContain(undefined);
-  },
-);
+  };
+  expect(coloursOf(severity)).toEqual(coloursOf(same));
+  const all = ['critical', 'warning', 'info'].flatMap(coloursOf);
+  expect(new Set(all).size).toBe(9);
+  expect(all).not.toContain(undefined);
+});
 
 it('a Discord message contains no mention, link or formatting from labels', () => {
   const text = bodyOf('discord', [

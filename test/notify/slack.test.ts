@@ -106,7 +106,7 @@ describe('messages', () => {
     ['critical', '#d00000'],
     ['warning', '#e8a33d'],
     ['info', '#439fe0'],
-    ['of unknown value', '#d00000'],
+    ['of unknown value', '#e8a33d'],
   ])('a message with the severity "%s" has the colour %s', (severity, color) => {
     expect(messageOf([notice({ labels: { severity } })], group, '').attachments[0]?.color).toBe(color);
   });

@@ -1,6 +1,8 @@
 import { type Notice, timeText } from '../notice.ts';
 import type { BodyFormat, Notification } from './receiver.ts';
-import { firingFirst, type Link, labelText, linksOf, omittedText, shortened, summaryOf, titleOf } from './words.ts';
+import { firingFirst, labelText, linksOf, omittedText, severityOf, shortened, summaryOf, titleOf } from './words.ts';
+
+const COLOURS = { critical: 'attention', error: 'attention', warning: 'warning', info: 'accent' } as const;
 
 /** With these limits (characters), a message stays below the 28 KB of Teams, even if each character has three bytes. */
 const [MAX_TITLE, MAX_TEXT] = [150, 350];
@@ -13,7 +15,7 @@ const plain = (text: string, limit: number, style: object = {}) => ({
 
 function toBlocks(notice: Notice) {
   const { status, labels, startsAt } = notice;
-  const color = status === 'resolved' ? 'good' : labels.severity === 'warning' ? 'warning' : 'attention';
+  const color = status === 'resolved' ? 'good' : COLOURS[severityOf(labels)];
   const title = `${status.toUpperCase()} ${labels.alertname ?? ''} since ${timeText(startsAt)}`;
   const summary = summaryOf(notice);
   return [
@@ -22,8 +24,6 @@ function toBlocks(notice: Notice) {
     plain(labelText(labels) || '–', MAX_TEXT, { isSubtle: true }),
   ];
 }
-
-const toAction = ({ href, text }: Link) => ({ type: 'Action.OpenUrl', title: text, url: href });
 
 function messageOf(notification: Notification) {
   const { notices, group, externalUrl } = notification;
@@ -40,7 +40,7 @@ function messageOf(notification: Notification) {
       ...firingFirst(notices).flatMap(toBlocks),
       ...(group.left > 0 ? [plain(`${omittedText(group.left)}.`, MAX_TITLE)] : []),
     ],
-    actions: links.map(toAction),
+    actions: links.map(({ href, text }) => ({ type: 'Action.OpenUrl', title: text, url: href })),
   };
   return { type: 'message', attachments: [{ contentType: 'application/vnd.microsoft.card.adaptive', content }] };
 }

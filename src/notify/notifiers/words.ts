@@ -10,11 +10,10 @@ export interface Link {
 /** Severities, lowest first. */
 export const SEVERITIES = ['info', 'warning', 'error', 'critical'] as const;
 
-/** Returns the rank of an alert's severity. An alert without a known severity ranks as `warning`. */
-export function severityRank({ severity }: Labels): number {
-  const rank = (SEVERITIES as readonly (string | undefined)[]).indexOf(severity);
-  return rank < 0 ? SEVERITIES.indexOf('warning') : rank;
-}
+/** Returns the severity of an alert. An alert without a known severity counts as `warning`. */
+export const severityOf = ({ severity }: Labels) => SEVERITIES.find(known => known === severity) ?? 'warning';
+
+export const severityRank = (labels: Labels): number => SEVERITIES.indexOf(severityOf(labels));
 
 export const highestSeverity = (notices: readonly Notice[]): string =>
   SEVERITIES[Math.max(0, ...notices.map(({ labels }) => severityRank(labels)))] ?? '';
@@ -40,17 +39,12 @@ export function labelText({ alertname: _, ...labels }: Labels): string {
     .join(' ');
 }
 
-/** A map, because severities are untrusted: `constructor` is a key of any object. */
-const COLOURS = new Map([
-  ['critical', 0xd00000],
-  ['warning', 0xe8a33d],
-  ['info', 0x439fe0],
-]);
-const [FIRING, RESOLVED] = [0xd00000, 0x2eb67d];
+const COLOURS = { critical: 0xd00000, error: 0xd00000, warning: 0xe8a33d, info: 0x439fe0 } as const;
+const RESOLVED = 0x2eb67d;
 
 /** Returns the colour (RGB) of an alert. */
-export const colourOf = ({ status, labels: { severity = '' } }: Notice): number =>
-  status === 'resolved' ? RESOLVED : (COLOURS.get(severity) ?? FIRING);
+export const colourOf = ({ status, labels }: Notice): number =>
+  status === 'resolved' ? RESOLVED : COLOURS[severityOf(labels)];
 
 /** Describes the number of alerts that a notification omits. */
 export const omittedText = (left: number) => `${plural(left, 'more alert is', 'more alerts are')} not listed`;
