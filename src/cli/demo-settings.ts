@@ -36,7 +36,7 @@ export const demoAccount = (
   token,
   budget: { requestsPerSecond: 50, burst: 50, concurrency: 8, requestsPerDay: 10_000_000 },
   retention: { dlq: '3d', events: '3h' },
-  limits: { dlqSize: 2000 },
+  limits: { dlqSize: 20_000 },
   // Limits of the account's record take precedence over `limits`, which the other scenarios use.
   ...(scenario === 'quota-nearly-used' && {
     management: { baseUrl: url, ...credentials.login },

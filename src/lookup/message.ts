@@ -61,7 +61,7 @@ export interface Step {
 }
 
 /**
- * Missing parts of a timeline. `all`, `creation`, `end`: no longer in the event log, which keeps events for a limited time.
+ * Missing parts of a timeline. `all`, `creation`, `end`: not in the event log, which keeps events for a limited time.
  * `unread`: too many events.
  */
 export type Missing = 'all' | 'creation' | 'end' | 'unread';
@@ -218,9 +218,9 @@ export function describeStep(
 }
 
 const MISSING: Readonly<Record<Missing, string>> = {
-  all: 'The event log no longer contains any event of this message.',
-  creation: 'The event log no longer contains the creation of this message. Earlier attempts are unknown.',
-  end: 'The event log no longer contains the end of this message.',
+  all: 'The event log contains no event of this message.',
+  creation: 'The event log does not contain the creation of this message. Earlier attempts are unknown.',
+  end: 'The event log does not contain the end of this message.',
   unread: 'The message has too many events. Only the newest were read.',
 };
 

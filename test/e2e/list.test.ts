@@ -212,7 +212,7 @@ describe('message', () => {
       /\nIn flight after 1 attempt; the next delivery is due at .*\nNot in the dead-letter queue/,
     );
     expect(dead.stdout).toMatch(/\nIn the dead-letter queue since .*, last attempt: status 503\.\n/);
-    expect(dead.stdout).toContain('The event log no longer contains any event of this message.');
+    expect(dead.stdout).toContain('The event log contains no event of this message.');
     expect(JSON.parse(found.stdout)).toMatchObject({ messageId: 'msg_life', attempts: 1, deadLetter: null });
     expect(missing).toMatchObject({ code: 1, stdout: '', stderr: expect.stringContaining('contains msg_none') });
     for (const { stdout, stderr } of [flying, dead, found]) expect(stdout + stderr).not.toContain('canary');

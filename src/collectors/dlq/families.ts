@@ -155,7 +155,7 @@ export const breakdownFamilies = {
 
 const groupMessages = gauge({
   name: 'delivery_dlq_group_messages',
-  help: `Messages in the dead-letter queue by group (kind of failure): the ${MAX_KINDS_SHOWN} largest groups, and the sum of all others as __other__.`,
+  help: `Messages in the dead-letter queue by kind (label group): the ${MAX_KINDS_SHOWN} largest kinds, and the sum of all others as __other__.`,
   labels: ['group', 'url_host', 'response_status'],
   pick: ({ kinds: { largest, others } }) => [
     ...largest.map(({ id, urlHost, responseStatus, messages }) => ({
@@ -216,12 +216,12 @@ export const dlqFamilies = {
   ...breakdownFamilies,
   groups: gauge({
     name: 'delivery_dlq_groups',
-    help: 'Groups of messages (kinds of failures) in the dead-letter queue, at most 2,000.',
+    help: 'Kinds of dead letters (label group of delivery_dlq_group_messages), at most 2,000.',
     pick: ({ kinds }) => kinds.count,
   }),
   groupsNew: counter({
     name: 'delivery_dlq_groups_new_total',
-    help: 'Groups of messages (kinds of failures) that a complete walk found for the first time. Groups in the very first walk are not counted.',
+    help: 'Kinds of dead letters that a complete walk found for the first time. Kinds in the very first walk are not counted.',
     pick: ({ kinds }) => kinds.appeared,
   }),
   groupMessages,

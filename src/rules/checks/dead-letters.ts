@@ -80,7 +80,7 @@ export function withGrowingKind(input: CheckInput, sentence: string): Finding | 
   const isHidden = (input.shown.dlq?.now?.kinds.count ?? 0) > kinds.length;
   const unknown = [...kinds.filter(each => each.by === undefined), ...(isHidden ? kinds.slice(-1) : [])];
   if (2 * by <= all && unknown.some(each => each.kind.messages > by)) return undefined;
-  const number = `${count(by)}${by <= all ? ` of ${count(all)}` : ''}`;
+  const number = `+${count(by)}${by <= all ? ` of +${count(all)}` : ''}`;
   const text = `${sentence}; fastest growing kind of dead letters ${within(overSeconds)}: ${kindText(kind)} (${number}).`;
   return { text, deadLetterKind: kind.id };
 }
@@ -285,6 +285,8 @@ export const DEAD_LETTERS: readonly AccountCheck[] = [
       if (most === undefined) return [];
       if (messages === undefined) return UNKNOWN;
       if (messages <= DLQ_FULL * most) return [];
+      if (messages > most)
+        return `The dead-letter queue holds ${plural(messages, 'message')}, more than its limit of ${count(most)}: it is full, or the limit is wrong.`;
       return `The dead-letter queue holds ${count(messages)} of the ${count(most)} messages that the plan allows (${percent(messages / most)}).`;
     },
   }),

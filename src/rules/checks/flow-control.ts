@@ -130,7 +130,7 @@ export const WAITLISTS: readonly AccountCheck[] = [
       if (!isAccountFull(parallelism)) return parallelism.inUse === undefined ? UNKNOWN : [];
       const { inUse = 0, limit = 0 } = parallelism;
       const waiting = longest ? `; ${plural(longest.waitlistSize ?? 0, 'message')} waiting on key ${longest.key}` : '';
-      return `The account’s parallelism is used up: ${count(inUse)} of ${count(limit)} deliveries at once${waiting}.`;
+      return `The account’s parallelism is used up: ${count(inUse)} of ${plural(limit, 'delivery', 'deliveries')} at once${waiting}.`;
     },
   }),
   defineCheck('paused_with_backlog', 'DeliveryDispatchPausedWithBacklog', {

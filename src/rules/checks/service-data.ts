@@ -123,7 +123,7 @@ export const PLAN: readonly AccountCheck[] = [
       const nearest = Math.min(Math.max(reported, Math.min(...sizes)), Math.max(...sizes));
       const difference = Math.abs(reported - nearest);
       if (difference <= Math.max(DLQ_DIFFERENCE.fewest, DLQ_DIFFERENCE.share * nearest)) return [];
-      return `The management API counts ${count(reported)} dead letters, the agent ${count(nearest)}.`;
+      return `The management API counts ${plural(reported, 'dead letter')}, the agent ${count(nearest)}.`;
     },
   }),
 ];

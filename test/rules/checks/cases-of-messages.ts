@@ -43,7 +43,7 @@ export const MESSAGES: readonly Case[] = [
       },
     },
     [
-      'critical messages_failing 0 min: 210 of the 810 messages that ended in the last hour failed: 25.9 % (the objective allows 1 %); fastest growing kind of dead letters in the last hour: status 503 from api.example.com/orders (2 of 3).',
+      'critical messages_failing 0 min: 210 of the 810 messages that ended in the last hour failed: 25.9 % (the objective allows 1 %); fastest growing kind of dead letters in the last hour: status 503 from api.example.com/orders (+2 of +3).',
     ],
   ],
   [

@@ -56,7 +56,7 @@ export const QUEUES: readonly Case[] = [
       courses: { delivery_dlq_groups: () => 20, [ORDERS_503]: minutes => (minutes >= 10 ? 30 : 71) },
     },
     [
-      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; fastest growing kind of dead letters in the last hour: status 503 from api.example.com/orders (41 of 60).',
+      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; fastest growing kind of dead letters in the last hour: status 503 from api.example.com/orders (+41 of +60).',
     ],
   ],
   [
@@ -66,7 +66,7 @@ export const QUEUES: readonly Case[] = [
       courses: { delivery_dlq_groups: () => 50, [ORDERS_503]: minutes => (minutes >= 10 ? undefined : 71) },
     },
     [
-      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; fastest growing kind of dead letters in the last hour: status 503 from api.example.com/orders (71).',
+      'warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; fastest growing kind of dead letters in the last hour: status 503 from api.example.com/orders (+71).',
     ],
   ],
   ...[1, 2].map(
@@ -80,7 +80,7 @@ export const QUEUES: readonly Case[] = [
         courses: { delivery_dlq_groups: () => 20, [ORDERS_503]: () => 41 },
       },
       [
-        `warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; ${kinds === 1 ? 'fastest growing kind of dead letters in the last hour: status 503 from api.example.com/orders (30 of 60)' : 'largest kind in the queue: status 503 from api.example.com/orders (71 of 160)'}.`,
+        `warning dlq_growing 0 min: 70 dead letters entered in the last hour; the queue grew by 60 to 160 in 10 min; ${kinds === 1 ? 'fastest growing kind of dead letters in the last hour: status 503 from api.example.com/orders (+30 of +60)' : 'largest kind in the queue: status 503 from api.example.com/orders (71 of 160)'}.`,
       ],
     ],
   ),
@@ -94,7 +94,7 @@ export const QUEUES: readonly Case[] = [
         delivery_dlq_groups: minutes => (minutes >= 7 ? undefined : 20),
         [ORDERS_503]: minutes => (minutes >= 7 ? undefined : 1),
       },
-      'fastest growing kind of dead letters in 6 min: status 503 from api.example.com/orders (70)',
+      'fastest growing kind of dead letters in 6 min: status 503 from api.example.com/orders (+70)',
     ],
   }).map(
     ([what, [courses = {}, text]]): Case => [
@@ -209,6 +209,13 @@ export const QUEUES: readonly Case[] = [
     { change: ({ plan }) => Object.assign(plan.limits, { dlq_size: 120 }) },
     [
       'warning dlq_nearly_full 0 min: The dead-letter queue holds 100 of the 120 messages that the plan allows (83.3 %).',
+    ],
+  ],
+  [
+    'a queue that is larger than its limit',
+    { change: ({ plan }) => Object.assign(plan.limits, { dlq_size: 20 }) },
+    [
+      'warning dlq_nearly_full 0 min: The dead-letter queue holds 100 messages, more than its limit of 20: it is full, or the limit is wrong.',
     ],
   ],
   [
