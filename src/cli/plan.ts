@@ -10,6 +10,7 @@ import { withClosing } from '../kit/closing.ts';
 import { DAY, formatDuration } from '../kit/duration.ts';
 import { percent, printable } from '../kit/text.ts';
 import { createShownSources } from '../metrics/shown-sources.ts';
+import { roundName } from '../model/status.ts';
 import { JITTER, MEAN_INTERVAL } from '../scheduler/loop.ts';
 import { maxForReading, PUBLIC_PLANS, PUBLIC_PLANS_AS_OF } from '../upstream/options.ts';
 import { configOption } from './config-option.ts';
@@ -157,7 +158,7 @@ async function planAccount(
     series: seriesOf(account, settings),
     failures:
       refused === undefined
-        ? [...new Set(failed.map(({ collector, round, message }) => `${collector} ${round}: ${message}`))]
+        ? [...new Set(failed.map(({ message, ...round }) => `${roundName(round)}: ${message}`))]
         : [refused],
   };
 }
@@ -197,8 +198,8 @@ function toText(plan: AccountPlan): string {
   const publicPerDay = publicPlan?.limits.requests_per_day;
   const asking = rounds.filter(({ requests }) => requests > 0);
   if (asking.length === 0) return printable(`${account}: not measured: ${failures.join('; ')}`);
-  const rows = asking.map(({ collector, round, every, requests, seconds, requestsPerDay, bytesPerDay }) => [
-    `${collector} ${round}`,
+  const rows = asking.map(({ every, requests, seconds, requestsPerDay, bytesPerDay, ...round }) => [
+    roundName(round),
     formatDuration(every),
     String(requests),
     `${seconds.toFixed(1)} s`,
@@ -214,7 +215,7 @@ function toText(plan: AccountPlan): string {
     `${account}: ${whole(series)} series`,
     toTable(['round', ...columns], rows, columns),
     `Rounds start up to ${percent(JITTER)} early, at random. A round may send several calls:`,
-    ...asking.flatMap(({ collector, round, why }) => (why === undefined ? [] : [`  ${collector} ${round}: ${why}`])),
+    ...asking.flatMap(({ why, ...round }) => (why === undefined ? [] : [`  ${roundName(round)}: ${why}`])),
     publicPlans(needs, perDay),
     share(perDay, allowedPerDay, 'the budget allows', 'rounds will wait, and data will be older than configured'),
     ...(planPerDay === undefined

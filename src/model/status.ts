@@ -23,6 +23,10 @@ export interface RoundStatus {
   readonly retryAt?: number | undefined;
 }
 
+/** Names a round in texts: `dlq full`, or only `queues` if the collector has the same name. */
+export const roundName = ({ collector, round }: { readonly collector: string; readonly round: string }) =>
+  collector === round ? collector : `${collector} ${round}`;
+
 /** States of a collector's data, the best first. `partial`: rows were unreadable. */
 export const DATA_STATES = ['fresh', 'partial', 'stale', 'withdrawn', 'not_read'] as const;
 export type DataStateName = (typeof DATA_STATES)[number];

@@ -1,7 +1,7 @@
 import { isSaneId } from '../../upstream/api.ts';
 import type { AutoCancelView, Candidate } from '../api/auto-cancel.ts';
 import { sum } from '../values.ts';
-import { ago, at, count, grouped, plural } from './format.ts';
+import { ago, at, count, grouped, plural, things } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
 import { accountLink, databaseNote, named, verdict } from './problems.ts';
@@ -26,7 +26,7 @@ function candidate(of: Candidate, index: number, now: number, context: PageConte
   return html`<li class="item ${look === 'warning' ? look : 'unknown'}" data-key="${account} ${id ?? index}">
 <span class="state ${look}">${word}</span>
 <div><p class="item-head">${accountLink(account, context)}<span class="mono">${name(id)}</span>${owner !== null && html`${named(owner.rule)}<span class="tag plain">${owner.mode}</span>`}</p>
-<p class="soft">${name(of.url)} · first seen ${ago(of.firstSeenAt, now)}, last ${ago(of.lastSeenAt, now)}, in ${count(of.snapshots)} complete walks${reason !== null && reason !== verdict && html` · reason: <code>${named(reason)}</code>`}</p>
+<p class="soft">${name(of.url)} · first seen ${ago(of.firstSeenAt, now)}, last ${ago(of.lastSeenAt, now)}, in ${things(of.snapshots, 'complete walk')}${reason !== null && reason !== verdict && html` · reason: <code>${named(reason)}</code>`}</p>
 ${held !== null && html`<p>${heldText ?? 'Not cancelled now:'} <code class="soft">${held}</code></p>`}
 ${attempts > 0 && html`<p>${count(attempts)} attempted; ${outcome === null ? 'no final outcome yet' : `outcome: ${outcome}`}.</p>`}
 ${mayApprove && action !== null && commandLine(`approve ${action}`)}
@@ -44,7 +44,7 @@ function candidates(view: AutoCancelView, context: PageContext): Html {
   const none = html`<p class="soft">No failure callback is tracked: none was in progress at the last complete walk.</p>`;
   const list = html`<ol class="items">
 ${shown.map((each, index) => candidate(each, index, now, context))}</ol>${rest}`;
-  return section('candidates', 'Candidates', shown.length === 0 ? none : list);
+  return section('candidates', 'Tracked callbacks', shown.length === 0 ? none : list);
 }
 
 /** Describes what auto-cancel may do now. */

@@ -1,6 +1,6 @@
 import type { AccountView } from '../api/account.ts';
 import { type Chart, figure, line } from './charts.ts';
-import { ago, change, count, grouped, lasting, percent, type ServiceNow, serviceNowOf } from './format.ts';
+import { ago, change, count, grouped, lasting, percent, type ServiceNow, serviceNowOf, things } from './format.ts';
 import { type Html, html } from './html.ts';
 import { entriesPath, type PageContext } from './layout.ts';
 import { messageLink, named } from './problems.ts';
@@ -86,7 +86,7 @@ function breakdowns({ breakdowns, messages }: DeadLetters): Html[] {
           html`${shareBar(row.messages, sum, 'Share')} <span>${sum > 0 ? percent(row.messages / sum) : ''}</span>`,
       },
     ];
-    const more = beyondCap > 0 && html`<p class="soft">${count(beyondCap)} more values are summed in (all others).</p>`;
+    const more = beyondCap > 0 && html`<p class="soft">(all others) is the sum of ${things(beyondCap, 'value')}.</p>`;
     const none = html`<p class="soft">By ${dimensionWords(dimension)}: no data.</p>`;
     return html`<div>${values.length === 0 ? none : table(`By ${dimensionWords(dimension)}`, columns, values, { most: 10 })}${more}</div>`;
   });
@@ -105,7 +105,7 @@ function kinds({ kinds }: DeadLetters, account: string, root: string): Html {
     { head: 'example', cell: ({ sample }) => html`<span class="mono">${name(sample)}</span>` },
   ];
   const rows = kinds.largest.toSorted((a, b) => (b.change?.by ?? 0) - (a.change?.by ?? 0));
-  const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count)} now; ${count(kinds.appeared)} appeared since the agent’s first start${kinds.others > 0 && html`; ${count(kinds.others)} dead letters belong to other kinds`}.</p>`;
+  const rest = html`<p class="soft">A kind is a host, route, status and class of error. ${count(kinds.count)} now; ${count(kinds.appeared)} appeared since the agent’s first start${kinds.others > 0 && html`; ${things(kinds.others, 'dead letter belongs', 'dead letters belong')} to other kinds`}.</p>`;
   return html`<h3>Kinds of dead letters</h3>${table('Kinds, the fastest growing first', columns, rows, { most: 10 })}${rest}`;
 }
 

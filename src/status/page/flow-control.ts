@@ -2,7 +2,7 @@ import { OTHER } from '../../collectors/index.ts';
 import type { AccountView } from '../api/account.ts';
 import { type Chart, figure, line } from './charts.ts';
 import { labelValue } from './dead-letters.ts';
-import { at, change, count, lasting, ratio } from './format.ts';
+import { at, change, count, lasting, ratio, things } from './format.ts';
 import { type Html, html } from './html.ts';
 import { accountPath, type PageContext } from './layout.ts';
 import { type Column, dataNote, name, notEnabled, section, shareBar, table, tile, tilePanel } from './tile.ts';
@@ -77,7 +77,7 @@ const keyTiles = ({ keys, beyondCap, beyondCapWaiting, rows, parallelismInUse, p
       'Parallelism',
       count(parallelismInUse),
       shareBar(parallelismInUse, parallelismLimit, 'Parallelism of the account'),
-      html`of ${count(parallelismLimit)} deliveries at once, all keys and messages`,
+      html`of ${things(parallelismLimit, 'delivery', 'deliveries')} at once, all keys and messages`,
     ),
 ];
 

@@ -15,10 +15,15 @@ const HOUR = 3600;
 
 /** Formats a number: `12,345`. */
 export const count = (of: number | null) => value(of, grouped);
+/** Formats a count: `3 walks`, `1 walk`. */
+export const things = (of: number | null, one: string, many = `${one}s`) => html`${count(of)} ${of === 1 ? one : many}`;
 /** Formats a ratio from 0 to 1: `99.2 %`. */
 export const ratio = (of: number | null) => value(of, percent);
 /** Formats a duration (s): `3 h 12 min`. */
 export const lasting = (of: number | null) => value(of, duration);
+
+/** Formats a duration (s) without its sign. */
+export const distance = (of: number | null) => value(of, seconds => duration(Math.abs(seconds)));
 
 /** Formats a window (s): `13 min`. Samples are a minute apart, so a window of an hour may be slightly shorter or longer. */
 export const span = (of: number | null) =>

@@ -5,7 +5,7 @@ import type { DlqLookup, EventLookup, MessageLookup } from '../api/lookup.ts';
 import { RequestError } from '../lookups.ts';
 import { duration } from './assets/age.js';
 import { dimensionWords, entries, labelValue, origin, status, statusValue } from './dead-letters.ts';
-import { ago, count, serviceNowOf } from './format.ts';
+import { ago, serviceNowOf, things } from './format.ts';
 import { type Html, html } from './html.ts';
 import { entriesPath, layout, type PageContext } from './layout.ts';
 import { accountLink, messageLink, named, verdict } from './problems.ts';
@@ -77,7 +77,7 @@ export function entriesPage(shown: LookupResult<DlqLookup>, filters: ShownFilter
   const kind = deadLetters.kinds.largest.find(each => each.id === id);
   const about =
     kind &&
-    html`<p class="note">${labelValue(kind.urlHost)} ${kind.route !== '' && labelValue(kind.route)} · status ${statusValue(kind.responseStatus)} · ${count(kind.messages)} dead letters in the last complete walk (full scan of the queue)</p>`;
+    html`<p class="note">${labelValue(kind.urlHost)} ${kind.route !== '' && labelValue(kind.route)} · status ${statusValue(kind.responseStatus)} · ${things(kind.messages, 'dead letter')} in the last complete walk (full scan of the queue)</p>`;
   const texts = {
     title: id === undefined ? 'Dead letters' : `Dead letters of kind ${id}`,
     heading: html`Dead letters${id !== undefined && html` of kind <span class="mono">${named(String(id))}</span>`}`,

@@ -1,7 +1,7 @@
 import type { ReloadError } from '../../http/served.ts';
 import { type AccountRow, type Overview, OverviewQuery } from '../api/overview.ts';
 import { ACCOUNT_STATES } from '../api/parts.ts';
-import { ago, change, count, grouped, plural, ratio, span } from './format.ts';
+import { ago, change, count, grouped, plural, ratio, span, things } from './format.ts';
 import { Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
 import {
@@ -37,8 +37,6 @@ export function verdictOf(view: Overview): string {
   const most = problems.length < problemsTotal && critical === problems.length ? 'at least ' : '';
   return `${plural(problemsTotal, 'problem')}${critical > 0 ? `, ${most}${critical} critical` : ''}`;
 }
-
-const things = (number: number | null, one: string) => html`${count(number)} ${number === 1 ? one : `${one}s`}`;
 
 function head(view: Overview): Html {
   const { accounts, deadLetters, alertsFiring } = view;

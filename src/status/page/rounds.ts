@@ -1,7 +1,8 @@
 import { isOptional } from '../../collectors/index.ts';
+import { roundName } from '../../model/status.ts';
 import type { AccountView } from '../api/account.ts';
 import { type ChartLine, figure } from './charts.ts';
-import { ago, at, count, lasting, serviceNowOf } from './format.ts';
+import { ago, at, count, distance, lasting, serviceNowOf, things } from './format.ts';
 import { type Html, html } from './html.ts';
 import { named } from './problems.ts';
 import { type Column, name, nextStep, type Round, section, shareBar, table, tile, tilePanel } from './tile.ts';
@@ -46,7 +47,7 @@ export function rounds(view: AccountView): Html {
     {
       head: 'data',
       cell: ({ collector, round }) =>
-        html`${ROUND_TITLES[`${collector} ${round}`] ?? `${collector} ${round}`}<small class="mono">${collector} ${round}</small>`,
+        html`${ROUND_TITLES[`${collector} ${round}`] ?? `${collector} ${round}`}<small class="mono">${roundName({ collector, round })}</small>`,
     },
     {
       head: 'state',
@@ -95,7 +96,12 @@ export function schedules(view: AccountView): Html {
     },
     {
       head: 'state',
-      cell: ({ state }) => html`<span class="state ${SCHEDULE_STATES[state][0]}">${SCHEDULE_STATES[state][1]}</span>`,
+      cell({ state, lastStarted, lastDelivered, lastFailed, lastRun }) {
+        const last = lastStarted ?? lastDelivered ?? lastFailed ?? lastRun;
+        const [look, word] =
+          state === 'ok' && last === null ? ['unknown', 'no start seen yet'] : SCHEDULE_STATES[state];
+        return html`<span class="state ${look}">${word}</span>`;
+      },
     },
     { head: 'next', cell: ({ state, next }) => (state === 'paused' ? '—' : ago(next, now)) },
     {
@@ -136,9 +142,10 @@ export function workflowRuns(view: AccountView): Html | false {
 const LOOKS = { ok: 'calm', rate_limited: 'odd', server: 'bad', network: 'muted', timeout: 'whole' } as const;
 const CALLS: ChartLine = { family: 'delivery_watch_api_requests_total', by: 'outcome', looks: LOOKS };
 
-export function callsSection({ now, calls: of, usage, clockSkewSeconds }: AccountView): Html {
+export function callsSection({ now, calls: of, usage, clockSkewSeconds: skew }: AccountView): Html {
   const isRefused = of.tokenRejected === true;
   const left = 'Remaining budget today';
+  const side = ['behind', 'same as', 'ahead of'][Math.sign(skew ?? 0) + 1];
   const body = html`${isRefused && html`<p class="note critical"><span class="tag refused">token rejected</span> The service rejects the token: nothing can be read.</p>`}
 ${tilePanel(
   tile(
@@ -152,9 +159,9 @@ ${tilePanel(
       'Requests of the account today',
       count(usage.requestsToday),
       shareBar(usage.requestsToday, usage.requestsPerDay, 'Requests of the account today', true),
-      html`of ${count(usage.requestsPerDay)} that the plan allows, with ${count(usage.deadLetters)} dead letters; ${ago(usage.at, Date.parse(now))}`,
+      html`of ${count(usage.requestsPerDay)} that the plan allows, with ${things(usage.deadLetters, 'dead letter')}; ${ago(usage.at, Date.parse(now))}`,
     ),
-  tile('Clock of the service', lasting(clockSkewSeconds), 'ahead of the agent’s'),
+  tile('Clock of the service', distance(skew), skew !== null && `${side} the agent’s`),
 )}
 ${figure('calls', 'Calls by outcome', { kind: 'stack', lines: [CALLS] })}`;
   return section('calls', 'Calls', body);

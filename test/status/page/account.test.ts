@@ -65,6 +65,48 @@ describe('account page', () => {
     expect(textOf('ok')).toMatch(/last on time (?!—)/);
   });
 
+  it('the account page does not call a schedule on time before its first start', () => {
+    const never = { state: 'ok', lastRun: null, lastStarted: null, lastDelivered: null, lastFailed: null } as const;
+    const text = read(page({ ...account, schedules: account.schedules.map(each => ({ ...each, ...never })) }));
+    expect(text).toContain('no start seen yet');
+    expect(text).not.toContain('last on time');
+  });
+
+  it.each([
+    [-0.006, '6 ms behind the agent’s'],
+    [0, '0 s same as the agent’s'],
+    [90, '1 min 30 s ahead of the agent’s'],
+    [null, '— not known Calls by outcome'],
+  ])('the account page describes a clock skew of %s s as: %s', (clockSkewSeconds, words) => {
+    expect(read(page({ ...account, clockSkewSeconds }))).toContain(`Clock of the service ${words}`);
+  });
+
+  it('the account page uses the singular for one', () => {
+    const { deadLetters: dlq, flowControl, usage } = account;
+    const text = read(
+      page({
+        ...account,
+        deadLetters: {
+          ...dlq,
+          breakdowns: dlq.breakdowns.map(each => ({ ...each, beyondCap: 1 })),
+          kinds: { ...dlq.kinds, others: 1 },
+        },
+        flowControl: { ...flowControl, parallelismInUse: 1, parallelismLimit: 1 },
+        usage: usage && { ...usage, deadLetters: 1 },
+      }),
+    );
+    for (const words of [
+      '(all others) is the sum of 1 value.',
+      '1 dead letter belongs to other kinds',
+      'of 1 delivery at once',
+      'with 1 dead letter;',
+    ])
+      expect(text).toContain(words);
+  });
+
+  it('the account page names a round once if the collector has the same name', () =>
+    expect(read(page({ ...account, rounds: [round('queues', 'queues')] }))).toContain('Queues queues current'));
+
   it('the account page explains once per section why its numbers are unknown', () => {
     const text = page(withdrawn);
     for (const id of ['dead-letters', 'events', 'flow-control']) {

@@ -47,10 +47,16 @@ describe('auto-cancel page', () => {
 
   it('a candidate is shown with its verdict, why it is not cancelled, and the command that explains it', () => {
     const text = read(part(page(autoCancel), 'candidates'));
+    expect(text).toContain('Tracked callbacks');
     expect(text).toContain('stuck production 1763640-c1 nightly-callbacks-idle approve');
     expect(text).toContain('It waits for the approval of an operator. awaiting_approval');
     expect(text).toContain('auto-cancel explain 1763640-c1 --account production --config FILE');
     expect(text).toContain('no rule production 1763641-c2 https://api.example.com/jobs/nightly');
+  });
+
+  it('a candidate after its first walk is shown with the singular', () => {
+    const view = { ...autoCancel, candidates: autoCancel.candidates.map(each => ({ ...each, snapshots: 1 })) };
+    expect(read(page(view))).toMatch(/in 1 complete walk (?!s)/);
   });
 
   it('the auto-cancel page shows who paused, when and why, and which breaker is open', () => {

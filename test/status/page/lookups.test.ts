@@ -45,6 +45,9 @@ describe('dead-letter page', () => {
     const text = read(entries(dlq, { kind: kind?.id, queue: 'mail' }));
     expect(text).toContain(`Dead letters of kind ${kind?.id}`);
     expect(text).toContain('1,090 dead letters in the last complete walk');
+    const kinds = { ...account.deadLetters.kinds, largest: [{ ...kind, messages: 1 }] as (typeof kind & object)[] };
+    const one = { ...account, deadLetters: { ...account.deadLetters, kinds } };
+    expect(read(entries(dlq, { kind: kind?.id }, one))).toContain('1 dead letter in the last');
     expect(text).toContain('queue mail');
     expect(read(entries(dlq, { kind: 'unknown' }))).not.toContain('last complete walk');
   });

@@ -33,6 +33,9 @@ export function whenWords(at, width) {
 /** Labels the time axis: the date at midnight, otherwise the time. */
 const axisTimes = (_plot, splits) => splits.map(at => (at % (24 * HOUR) === 0 ? day.format(at * 1000) : utcTime(at)));
 
+/** Steps of the time axis (s): its labels contain no seconds. */
+const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720, 1440].map(minutes => 60 * minutes);
+
 /** Tick values of an axis of durations (s). */
 const TIMES = [0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 21_600, 86_400, 604_800];
 
@@ -63,7 +66,7 @@ export function options(chart, { times, lines }) {
       y: isTime ? { distr: 3, log: 10 } : { range: (_plot, _least, top) => [0, top > 0 ? top * 1.08 : 1] },
     },
     axes: [
-      { ...axis, values: axisTimes, space: 64, size: 28 },
+      { ...axis, values: axisTimes, incrs: STEPS, space: 64, size: 28 },
       {
         ...axis,
         ...(isTime
