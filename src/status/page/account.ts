@@ -6,7 +6,7 @@ import { flowControlSection, queuesSection } from './flow-control.ts';
 import { plural } from './format.ts';
 import { type Html, html } from './html.ts';
 import { layout, type PageContext } from './layout.ts';
-import { alertLists, databaseNote, named, problemList, STATE_WORDS, verdict } from './problems.ts';
+import { alertLists, databaseNote, named, problemList, STATE_WORDS, shownState, verdict } from './problems.ts';
 import { callsSection, rounds, schedules, workflowRuns } from './rounds.ts';
 
 const PLACES = {
@@ -19,7 +19,8 @@ const PLACES = {
   calls: 'Calls',
 } as const;
 
-function head({ account, state, problems, alerts, up }: AccountView): Html {
+function head({ account, state: own, problems, alerts, up }: AccountView): Html {
+  const state = shownState(own, alerts);
   const firing = alerts.filter(alert => alert.state === 'firing').length;
   const calm = firing > 0 ? `${plural(firing, 'alert')} firing.` : 'No problems.';
   const quiet = state === 'unknown' ? 'Nothing has been read yet.' : up ? calm : 'The last read failed.';

@@ -13,6 +13,7 @@ import {
   named,
   problemList,
   STATE_WORDS,
+  shownState,
   stateMark,
   verdict,
 } from './problems.ts';
@@ -42,7 +43,7 @@ function head(view: Overview): Html {
   const { accounts, deadLetters, alertsFiring } = view;
   const state = view.state === 'ok' && (isAlarmed(view) || downOf(view) > 0) ? 'warning' : view.state;
   return verdict(
-    state,
+    shownState(state, view.alerts),
     html`${verdictOf(view)}`,
     html`${count(accounts.up)} of ${things(accounts.total, 'account')} up · ${things(deadLetters, 'dead letter')} · ${plural(alertsFiring, 'alert')} firing`,
   );

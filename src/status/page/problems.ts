@@ -16,6 +16,13 @@ export const STATE_WORDS: Readonly<Record<State, string>> = {
 
 const tag = (word: string, look: string) => html`<span class="tag ${look}">${word}</span>`;
 
+/** Returns the state of the first line: a critical alert keeps firing while its problem is unknown, and thus not listed. */
+export const shownState = (state: State, alerts: readonly AlertView[]): State => {
+  const isCritical = ({ state, labels, silencedBy }: AlertView) =>
+    state === 'firing' && labels.severity === 'critical' && silencedBy === undefined;
+  return state !== 'unknown' && alerts.some(isCritical) ? 'critical' : state;
+};
+
 export const stateMark = (state: State | Problem['severity'], word?: string) =>
   html`<span class="state ${state}">${word ?? (state === 'info' ? state : STATE_WORDS[state])}</span>`;
 

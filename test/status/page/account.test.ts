@@ -104,6 +104,22 @@ describe('account page', () => {
       expect(text).toContain(words);
   });
 
+  it('the account page starts with the state critical while a critical alert fires whose problem is unknown', () => {
+    const alert = {
+      state: 'firing',
+      labels: { alertname: 'A', severity: 'critical' },
+      annotations: {},
+      value: 1,
+    } as const;
+    const first = (alerts: AccountView['alerts'], state: AccountView['state'] = 'ok') =>
+      /<div class="verdict (\w+)">/.exec(page({ ...account, state, problems: [], alerts }))?.[1];
+    expect(first([alert])).toBe('critical');
+    expect(first([{ ...alert, state: 'resolved' }])).toBe('ok');
+    expect(first([{ ...alert, silencedBy: 'load test' }])).toBe('ok');
+    expect(first([{ ...alert, labels: { severity: 'warning' } }], 'warning')).toBe('warning');
+    expect(first([alert], 'unknown')).toBe('unknown');
+  });
+
   it('the account page names a round once if the collector has the same name', () =>
     expect(read(page({ ...account, rounds: [round('queues', 'queues')] }))).toContain('Queues queues current'));
 

@@ -49,6 +49,15 @@ describe('verdict', () => {
     expect(page(view)).toContain(`<title>${words} · delivery-watch</title>`);
   });
 
+  it('the first line of the overview page is critical while a critical alert fires', () => {
+    const lookOf = (...severities: string[]) =>
+      /<div class="verdict (\w+)">/.exec(
+        page(overview([row('b', { state: 'warning', worst: warning })], { alerts: alertsOf(...severities) })),
+      )?.[1];
+    expect(lookOf('warning')).toBe('warning');
+    expect(lookOf('warning', 'critical')).toBe('critical');
+  });
+
   it('the first line of the overview page does not count findings with severity info as problems', () => {
     const { worst } = row('a', { worst: { ...warning, severity: 'info' } });
     const text = read(page(overview([row('a', { worst })])));
