@@ -1,8 +1,8 @@
 import { Command, CommanderError } from 'commander';
-import { SEARCHED } from '../config/default-file.ts';
 import { ConfigError } from '../config/errors.ts';
 import { printable } from '../kit/text.ts';
 import { version } from '../kit/version.ts';
+import { requireConfig } from './config-option.ts';
 import { ExitStatus } from './exit-status.ts';
 
 /** Commands by group, in the order of the help. They are loaded lazily: an agent needs neither demo nor mixin. */
@@ -98,11 +98,6 @@ async function commandsFor([first = '']: readonly string[]): Promise<Command[]> 
   return load ? [await load()] : allCommands();
 }
 
-const NO_CONFIG = "error: required option '--config <file>' not specified\n";
-
-const errorText = (text: string) =>
-  text.replace(NO_CONFIG, `error: no configuration found: use --config FILE, ${SEARCHED}\n`);
-
 /** Runs a command line and returns the exit code: 0 success, 1 failure, 2 invalid usage or configuration. `report` also returns 3. */
 export async function runCli(argv: readonly string[]): Promise<number> {
   // Ignore write errors: standard error contains only notes. The command's result is on standard output.
@@ -117,7 +112,7 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     .description('Prometheus exporter and alerting agent for a hosted message-delivery service')
     .version(version)
     .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(errorText(text)) });
+    .hook('preAction', (_, command) => requireConfig(command));
   for (const command of await commandsFor(argv)) {
     program.addCommand(command.copyInheritedSettings(program));
     for (const each of command.commands) each.copyInheritedSettings(program);

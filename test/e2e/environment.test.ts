@@ -40,3 +40,14 @@ it.each([['serve'], ['report'], ['list', 'dlq'], ['auto-cancel', 'journal'], ['h
     expect(stderr).toContain('DELIVERY_URL and DELIVERY_TOKEN');
   },
 );
+
+it.each([
+  ['serve --confg x', "unknown option '--confg'"],
+  ['message', "missing required argument 'id'"],
+  ['auto-cancel reset-breaker foo --reason x', "'foo' is invalid for argument 'breaker'"],
+])('the command %s without any configuration reports the mistake in the command', async (line, mistake) => {
+  const { code, stderr } = await runCli(line.split(' '));
+  expect(code).toBe(2);
+  expect(stderr).toContain(mistake);
+  expect(stderr).not.toContain(NO_CONFIG);
+});
