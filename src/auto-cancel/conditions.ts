@@ -32,7 +32,7 @@ export function createPattern(pattern: string) {
   };
 }
 
-const ALTERNATIVES = 'must name at least one of in, prefix, matches';
+const ALTERNATIVES = 'must have at least one of in, prefix, matches';
 
 /** Returns the schema of a condition: at least one of `in`, `prefix` and `matches`. */
 function alternatives<T extends z.ZodType<string>>(text: T) {
@@ -77,4 +77,4 @@ export const conditions = z.strictObject({
     .describe('Digits of the last HTTP status, such as `{ prefix: [5] }`. Operators as for `url`.'),
 } satisfies Readonly<Record<ConditionKey, z.ZodType>>);
 
-export const NO_MATCH = `must name at least one of ${CONDITION_KEYS.join(', ')}: an empty match would match everything`;
+export const NO_MATCH = `must have at least one of ${CONDITION_KEYS.join(', ')}: an empty match would match everything`;

@@ -3,10 +3,10 @@ import { Duration, formatDuration } from '../kit/duration.ts';
 import { intOption } from '../kit/option.ts';
 import { retryWindow, STUCK_DEFAULTS } from '../model/callback.ts';
 
-/** Formats a duration, rounded up: `32.9 min`. */
+/** Formats a duration as a setting, rounded up: `33m`. */
 function roundedUp(ms: number): string {
-  const [size, unit] = ms < 120_000 ? [1000, 's'] : ms < 7_200_000 ? [60_000, 'min'] : [3_600_000, 'h'];
-  return `${Math.ceil((ms / size) * 10) / 10} ${unit}`;
+  const [size, unit] = ms < 120_000 ? [1000, 's'] : ms < 7_200_000 ? [60_000, 'm'] : [3_600_000, 'h'];
+  return `${Math.ceil(ms / size)}${unit}`;
 }
 
 export const stuckWhen = z

@@ -22,8 +22,8 @@ import { checkFiles, filesOf } from './files.ts';
 import { Config, ConfigInput } from './schema.ts';
 import { checkPlainHttp, checkSecrets, checkTwins, expansions } from './secrets.ts';
 import { checkAutoCancel, checkSettings } from './settings.ts';
-import { readText } from './text-file.ts';
-import { readWebConfig } from './web-config.ts';
+import { readBytes, readText, tryRead } from './text-file.ts';
+import { MAX_FILE_BYTES, readWebConfig } from './web-config.ts';
 import { parseContent, readYaml, type YamlFile } from './yaml-file.ts';
 
 /** Maximum number of expected starts whose outcome is open at the same time. */
@@ -191,7 +191,9 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
   checkAutoCancel(config, report);
   checkSchedules(config, report);
   const { webConfigFile } = config.server;
-  if (env && webConfigFile !== null) {
+  const missing = env && webConfigFile !== null && tryRead(() => readBytes(webConfigFile, MAX_FILE_BYTES));
+  if (missing && 'wrong' in missing) report.error(['server', 'webConfigFile'], `${webConfigFile} ${missing.wrong}`);
+  else if (env && webConfigFile !== null) {
     try {
       warnings.push(...readWebConfig(webConfigFile).warnings);
     } catch (error) {

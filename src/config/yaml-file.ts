@@ -233,6 +233,11 @@ export function parseContent<T>(
     const at = schemaAt(path, json);
     return Object.keys(at?.properties ?? {}).concat((at?.propertyNames?.enum ?? []).map(String));
   };
-  const errors = error?.issues.flatMap(issue => toErrors(issue, locate, allowed, path => valueAt(value, path)));
+  const unknown = error?.issues.filter(({ code }) => code === 'unrecognized_keys').map(({ path }) => formatPath(path));
+  const errors = error?.issues.flatMap(issue => {
+    // An unknown key explains why no alternative is set.
+    if (unknown?.includes(formatPath(issue.path)) && /^must have .* one of /.test(issue.message)) return [];
+    return toErrors(issue, locate, allowed, path => valueAt(value, path));
+  });
   return { data, errors: errors ?? [] };
 }

@@ -45,6 +45,10 @@ describe('invalid web-config files', () => {
     expect(faultText(() => parseConfig(text, 'x.yaml', { T: 'x' }))).toMatch(
       new RegExp(`^${file}:1:1: http_server_config: unknown key; `),
     );
+    const missing = text.replace(file, '/nowhere.yaml');
+    expect(faultText(() => parseConfig(missing, 'x.yaml', { T: 'x' }))).toBe(
+      'x.yaml:1:26: server.webConfigFile: /nowhere.yaml does not exist',
+    );
     // Without an environment, neither secrets nor this file are read: they may be on another machine.
     expect(parseConfig(text, 'x.yaml').config.server.webConfigFile).toBe(file);
   });

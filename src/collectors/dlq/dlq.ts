@@ -103,7 +103,7 @@ const filter = z.strictObject({
     .describe('Unique name, used as the label `filter`.'),
   match: z
     .partialRecord(z.enum(DLQ_FILTERS), z.union([z.string().min(1), z.number()], { error: 'must be text' }))
-    .refine(match => Object.keys(match).length > 0, { error: `must name at least one of ${DLQ_FILTERS.join(', ')}` })
+    .refine(match => Object.keys(match).length > 0, { error: `must have at least one of ${DLQ_FILTERS.join(', ')}` })
     .superRefine((match, context) => {
       for (const name of DLQ_FILTERS) {
         const value = match[name];
