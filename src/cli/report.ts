@@ -79,7 +79,7 @@ function headline({ verdict, accounts, agent }: Report): string {
 
 function sizeText({ deadLetters, dataAt }: AccountReport, now: string): string[] {
   const size = deadLetters === null ? [] : [plural(deadLetters, 'dead letter')];
-  const read = dataAt === null ? [] : [`shown data from ${timeText(dataAt, now)} or later`];
+  const read = dataAt === null ? [] : [`oldest data from ${timeText(dataAt, now)}`];
   return size.length + read.length === 0 ? [] : [[...size, ...read].join('; ')];
 }
 
@@ -184,7 +184,10 @@ function collectOnce(loaded: LoadedConfig, signal: AbortSignal) {
     await Promise.all(rounds.map(({ run }) => run(signal)));
     signal.throwIfAborted();
     const { served } = createServing(agent, base);
-    return served.views().report();
+    const report = await served.views().report();
+    // This process ends before a retry.
+    const unretried = (unknown: readonly Unknown[]) => unknown.map(each => ({ ...each, retryAt: null }));
+    return { ...report, accounts: report.accounts.map(each => ({ ...each, unknown: unretried(each.unknown) })) };
   });
 }
 
@@ -246,7 +249,7 @@ export function reportCommand(): Command {
   const command = new Command('report');
   return command
     .description(
-      'report the health of every account; asks the running agent that uses the same store, or reads the service once if no agent responds; exit 0: healthy, 1: problems, 3: unknown',
+      'report the health of every account; asks the running agent that uses the same store, or reads the service once if no agent responds, without checks of changes over time; exit 0: healthy, 1: problems, 3: unknown',
     )
     .addOption(configOption('configuration file of the agent'))
     .option('--account <name>', 'only this account; may be repeated', repeated)

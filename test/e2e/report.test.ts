@@ -92,6 +92,7 @@ describe('report', () => {
     const unknown = await scene.report('--format', 'markdown');
     expect(unknown.code).toBe(3);
     expect(unknown.stdout).toMatch(/^## unknown \(1 account: 1 unknown, 0 healthy\)\n/);
+    expect(unknown.stdout).not.toContain('retried in');
   });
 
   it('report prints the report of a running agent, with the verdict unknown once data is stale', async () => {

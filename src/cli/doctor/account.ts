@@ -63,7 +63,9 @@ export async function runProbes(
   const lines: CheckLine[] = [];
   for (const { name: check, needs = [], run, ...account } of probes) {
     const missing = lines.find(line => needs.includes(line.check) && /fail|skip/.test(line.status));
-    const work = async (deadline: AbortSignal) => (missing ? skip(`needs ${missing.check}`) : run(deadline));
+    // Name the probe that failed first: without a connection, the token is not the problem.
+    const root = missing?.detail.startsWith('needs ') ? missing.detail : `needs ${missing?.check}`;
+    const work = async (deadline: AbortSignal) => (missing ? skip(root) : run(deadline));
     const limited = withDeadline(timeout, signal, deadline => unlessAborted(work(deadline), deadline));
     const found = [await limited.catch(toDiagnosis)].flat();
     signal.throwIfAborted();

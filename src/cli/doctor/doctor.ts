@@ -112,7 +112,7 @@ function localProbes(loaded: LoadedConfig, env: Env): readonly Probe[] {
 const CONCURRENCY = 8;
 
 function invalidProbe({ errors, warnings }: ConfigError): Probe {
-  const found = errors.map(error => fail(formatError(error), 'fix it: docs/config.md'));
+  const found = errors.map(error => fail(formatError(error), 'see docs/config.md'));
   return { name: 'configuration', run: () => [...found, ...warningsOf(warnings)] };
 }
 

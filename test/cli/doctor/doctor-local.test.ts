@@ -19,6 +19,7 @@ it('doctor reports every configuration error and checks nothing else', async () 
   const { isConfigValid, of, statuses } = await diagnose(file);
   expect(isConfigValid).toBe(false);
   expect(of('configuration').filter(line => line.startsWith('fail'))).toHaveLength(2);
+  expect(of('configuration').join()).not.toContain('fix it');
   expect(Object.keys(statuses)).toEqual(['configuration']);
   expect(service.requests).toEqual([]);
 });

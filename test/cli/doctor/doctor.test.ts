@@ -269,6 +269,10 @@ it('doctor reports connection errors and continues with checks that do not depen
     `ok well connection: ${service.url}`,
   ]);
   expect(of('token').map(line => line.split(':')[0])).toEqual(['skip lost token', 'skip shut token', 'ok well token']);
+  expect(of('schedules').slice(0, 2)).toEqual([
+    'skip lost schedules: needs dns',
+    'skip shut schedules: needs connection',
+  ]);
 });
 
 it('doctor finishes despite unresponsive services, endless responses and long Retry-After times', async () => {

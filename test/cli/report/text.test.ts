@@ -54,7 +54,7 @@ describe('a report as text', () => {
       2026-01-01T12:00:00.000Z, delivery-watch 1.2.3
 
       production: problems
-        881 dead letters; shown data from 2026-01-01T11:59:50Z (10 s ago) or later
+        881 dead letters; oldest data from 2026-01-01T11:59:50Z (10 s ago)
         critical, since 2026-01-01T11:55:00Z (5 min ago): 179 dead letters entered in
           3 min; largest kind in the queue: status 489 from
           app.example.com/api/onboarding (86 of 881).
@@ -94,7 +94,7 @@ describe('a report as Markdown', () => {
 
       ### production: problems
 
-      - 881 dead letters; shown data from 2026-01-01T11:59:50Z (10 s ago) or later
+      - 881 dead letters; oldest data from 2026-01-01T11:59:50Z (10 s ago)
       - **critical**, since 2026-01-01T11:55:00Z (5 min ago): 179 dead letters entered in 3 min; largest kind in the queue: status 489 from app.example.com/api/onboarding (86 of 881). ([runbook](https://dw.example.com/runbooks/DeliveryDlqGrowing))
 
       ### staging: unknown
