@@ -16,7 +16,7 @@ export function readRunbook(name: string): string | undefined {
   return readdirSync(new URL('runbooks/', documents())).includes(file) ? readDocument(`runbooks/${file}`) : undefined;
 }
 
-/** Renders code, emphasis and links. The agent serves only runbooks: links to other documents become text. */
+/** Renders code, emphasis and links. The agent serves only runbooks: links to other documents become their paths. */
 function inline(text: string): Html[] {
   return text.split(/(`[^`]+`|\*[^*]+\*|\[[^\]]+\]\([^)]+\))/).map(part => {
     if (part.startsWith('`')) return html`<code>${part.slice(1, -1)}</code>`;
@@ -24,7 +24,9 @@ function inline(text: string): Html[] {
     const [, word, target = ''] = /^\[([^\]]+)\]\(([^)]+)\)$/.exec(part) ?? [];
     if (word === undefined) return html`${part}`;
     const [, runbook] = /^(\w+)\.md(?:#.*)?$/.exec(target) ?? [];
-    return runbook === undefined ? html`${word}` : html`<a href="${runbook}">${word}</a>`;
+    if (runbook !== undefined) return html`<a href="${runbook}">${word}</a>`;
+    const page = target.replace(/^\.\.\/|#.*$/g, '');
+    return html`${word === page ? `docs/${page}` : `${word} (docs/${page})`}`;
   });
 }
 

@@ -128,9 +128,12 @@ describe('page routes', () => {
     expect((await get('/runbooks/DeliveryTokenRejected.md')).status).toBe(200);
     const { text } = await get('/runbooks/DeliveryTokenRejected');
     expect(text).toContain('<li>Is it the token of this region? Each region has a separate token.</li>');
-    expect(text).toContain('<code>rotate-token</code> again to finish it: access.md.</li>');
+    expect(text).toContain('<code>rotate-token</code> again to finish it: docs/access.md.</li>');
     expect((await get('/runbooks/DeliveryDeadLetters')).text).toContain('<a href="DeliveryDlqGrowing">in batches</a>');
-    expect((await get('/runbooks/DeliveryDlqGrowing')).text).toContain('<em>By host</em> and <em>');
+    const { text: growing } = await get('/runbooks/DeliveryDlqGrowing');
+    expect(growing).toContain('<em>By host</em> and <em>');
+    expect(growing).toContain(' docs/inspect.md explains both');
+    expect(growing).toContain(' filters (docs/inspect.md) work');
     for (const name of ['..%2fmetrics', 'Nothing', '']) {
       expect((await get(`/runbooks/${name}`)).status, name).toBe(404);
     }
