@@ -113,7 +113,7 @@ const stopping = (name: string, description: string) =>
     .option('--by <name>', 'operator for the journal; default: the system user', operatorTextOption);
 
 const explainCommand = () =>
-  sub('explain', 'show how each rule evaluates an entry and what prevents a cancel; exit 1 if no rule tracks it')
+  sub('explain', 'ask the agent how each rule evaluates an entry and what prevents a cancel; exit 1 if none tracks it')
     .argument('<dlqId>', 'dlqId or messageId of the entry')
     .option('--account <name>', 'only this account')
     .option('--json', 'print JSON')
@@ -136,7 +136,7 @@ const explainCommand = () =>
     });
 
 const journalCommand = () =>
-  sub('journal', 'print marks, plans, cancels and responses from the store; needs no running agent')
+  sub('journal', 'print marks, plans, cancels and responses from the store')
     .option('--since <duration>', 'only entries from the last DURATION, such as 24h', durationOption)
     .option('--json', 'print a JSON object per line, with the evidence')
     .action(async ({ config, since, json }: Options) => {
@@ -155,7 +155,7 @@ see its end. observing: it has not ended yet. wrong: share of success in the sum
 of success, failed and in progress.`;
 
 const reportCommand = () =>
-  sub('report', 'show for each rule how callbacks with planned cancels ended; needs no running agent')
+  sub('report', 'show for each rule how callbacks with planned cancels ended')
     .option('--since <duration>', 'only plans of the last DURATION, such as 30d', durationOption)
     .option('--json', 'print JSON')
     .addHelpText('after', REPORT_HELP)
@@ -173,7 +173,7 @@ const reportCommand = () =>
     });
 
 const pendingCommand = () =>
-  sub('pending', 'list the actions that wait for approval; needs no running agent')
+  sub('pending', 'list the actions that wait for approval')
     .option('--json', 'print JSON')
     .action(async ({ config, json }: Options) => {
       const settings = loadStoreSettings(config, true);
@@ -223,7 +223,7 @@ const approveCommand = () =>
     });
 
 const pauseCommand = () =>
-  stopping('pause', 'stop all cancels until you run resume; needs no running agent').action(
+  stopping('pause', 'stop all cancels until you run resume').action(
     async ({ config, reason = '', by = whoAmI() }: Options) => {
       const waiting = (requests: number) =>
         void process.stderr.write(

@@ -10,6 +10,7 @@ import {
   dlqList,
   eventList,
   FILTERS,
+  type Filter,
   type FilterName,
   filterError,
   KEY_LIST,
@@ -82,8 +83,8 @@ const COLUMNS: Readonly<Record<ListName, readonly Column[]>> = {
     column('waiting', 'waitlistSize'),
     column('state'),
     column('key'),
-    column('parallel', 'parallelismInUse'),
-    column('limit', 'parallelismLimit'),
+    column('in use', 'parallelismInUse'),
+    column('parallelism', 'parallelismLimit'),
     column('rate', 'rateUsed'),
     column('rate limit', 'rateLimit'),
     column('seconds', 'ratePeriodSeconds'),
@@ -212,7 +213,7 @@ export function createPrinter(
 
 const DEFAULT_LIMIT = 50;
 const TIME_HELP = 'an ISO 8601 time (UTC if it has no offset), or a duration before now such as 2h';
-const WORKFLOWS_OMITTED = ', except failed workflow runs that the service lists only with source=workflow';
+const WORKFLOWS_OMITTED = ', except failed workflow runs that the service lists separately: see list runs';
 const MAX_LIMIT = 1_000_000;
 
 interface Options extends SelectionOptions, Readonly<Partial<Record<FilterName, string | number>>> {
@@ -289,7 +290,8 @@ function createList<Row>(
     .addOption(configOption())
     .option('--account <name>', 'only this account; may be repeated', repeated);
   for (const filter of FILTER_NAMES) {
-    const { lists, help } = FILTERS[filter];
+    const { lists, help: common, helpOfRuns = common }: Filter = FILTERS[filter];
+    const help = name === 'runs' ? helpOfRuns : common;
     const isTime = filter === 'since' || filter === 'until';
     const option = new Option(
       `${flagOf(filter)} <${isTime ? 'time' : 'value'}>`,

@@ -188,9 +188,9 @@ const megabytes = (bytes: number) => (bytes / 1e6).toFixed(1);
 const sum = (rounds: AccountPlan['rounds'], of: 'requestsPerDay' | 'bytesPerDay') =>
   rounds.reduce((sum, round) => sum + round[of], 0);
 
-/** Formats a comparison such as `under: 16,068 calls a day are 3.2 % of the 500,000 that …`. */
+/** Formats a comparison such as `16,068 calls a day are 3.2 % of the 500,000 that …`. */
 function share(perDay: number, most: number, whose: string, over: string): string {
-  return `${perDay > most ? `over: ${whole(perDay)}` : `under: ${whole(perDay)}`} calls a day are ${percent(perDay / most)} of the ${whole(most)} that ${whose}${perDay > most ? `: ${over}` : ''}`;
+  return `${perDay > most ? `over: ${whole(perDay)}` : whole(perDay)} calls a day are ${percent(perDay / most)} of the ${whole(most)} that ${whose}${perDay > most ? `: ${over}` : ''}`;
 }
 
 function toText(plan: AccountPlan): string {
@@ -217,7 +217,7 @@ function toText(plan: AccountPlan): string {
     `Rounds start up to ${percent(JITTER)} early, at random. A round may send several calls:`,
     ...asking.flatMap(({ why, ...round }) => (why === undefined ? [] : [`  ${roundName(round)}: ${why}`])),
     publicPlans(needs, perDay),
-    share(perDay, allowedPerDay, 'the budget allows', 'rounds will wait, and data will be older than configured'),
+    share(perDay, allowedPerDay, 'the budget allows for reading', 'rounds wait, and data is older than configured'),
     ...(planPerDay === undefined
       ? []
       : [share(perDay, planPerDay, 'the account’s plan allows for everything', 'reading alone exceeds this limit')]),

@@ -53,7 +53,7 @@ function setsOption(text: string): readonly RuleSet[] {
   const unknown = names.filter(name => !RULE_SETS.some(set => set === name));
   if (unknown.length === 0) return sets;
   throw new InvalidArgumentError(
-    `unknown: ${unknown.map(name => JSON.stringify(name)).join(', ')}. Allowed: ${RULE_SETS.join(', ')}.`,
+    `Unknown: ${unknown.map(name => JSON.stringify(name)).join(', ')}. Allowed: ${RULE_SETS.join(', ')}.`,
   );
 }
 

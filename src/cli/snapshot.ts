@@ -87,7 +87,7 @@ function formatValue(metric: string, value: number): string {
 function toText({ samples, accounts }: Awaited<ReturnType<typeof collectOnce>>): string {
   const rows = samples.map(({ account, metric, labels, value }) => [
     account,
-    metric.replace(/^delivery_/, ''),
+    metric,
     Object.values(labels).join(', '),
     formatValue(metric, value),
   ]);

@@ -21,11 +21,12 @@ import { NO_PROOF, type Proof, proveEntries, proveEvents, proveRuns } from './pr
 
 export type ListName = 'dlq' | 'events' | 'keys' | 'schedules' | 'queues' | 'runs';
 
-interface Filter {
+export interface Filter {
   /** The service's query parameter. Absent if the agent applies the filter. */
   readonly parameter?: Parameters<typeof filterValueError>[0] | 'state';
   readonly lists: readonly ListName[];
   readonly help: string;
+  readonly helpOfRuns?: string;
 }
 
 const BOTH: readonly ListName[] = ['dlq', 'events'];
@@ -34,7 +35,7 @@ const TIMED: readonly ListName[] = ['dlq', 'events', 'runs'];
 /** Filters of the lists, by the names that users enter. */
 export const FILTERS = {
   message: { parameter: 'messageId', lists: BOTH, help: 'message id' },
-  url: { parameter: 'url', lists: TIMED, help: 'URL of the destination; for runs: URL of the workflow' },
+  url: { parameter: 'url', lists: TIMED, help: 'URL of the destination', helpOfRuns: 'URL of the workflow' },
   topic: { parameter: 'topicName', lists: BOTH, help: 'URL group' },
   schedule: { parameter: 'scheduleId', lists: BOTH, help: 'schedule id' },
   queue: { parameter: 'queueName', lists: BOTH, help: 'queue' },
@@ -48,7 +49,8 @@ export const FILTERS = {
   state: {
     parameter: 'state',
     lists: ['events', 'runs'],
-    help: 'state of the message, such as FAILED or IN_PROGRESS; for runs: STARTED, SUCCESS, FAILED or CANCELED',
+    help: 'state of the message, such as FAILED or IN_PROGRESS',
+    helpOfRuns: 'state of the run: STARTED, SUCCESS, FAILED or CANCELED',
   },
   since: { parameter: 'fromDate', lists: TIMED, help: 'earliest time, inclusive' },
   until: { parameter: 'toDate', lists: TIMED, help: 'latest time, inclusive' },

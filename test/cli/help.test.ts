@@ -30,6 +30,13 @@ describe('help', () => {
     }
   });
 
+  it('the help of list runs describes its own filters, and that of other lists theirs', () => {
+    const helpOf = (path: string) => leaves.find(([each]) => each === path)?.[1].helpInformation() ?? '';
+    expect(helpOf('list runs')).toContain('URL of the workflow');
+    expect(helpOf('list runs')).not.toMatch(/URL of the destination|state of the message/);
+    expect(helpOf('list dlq') + helpOf('list events')).not.toMatch(/workflow\n|for runs/);
+  });
+
   it.each(EXAMPLES)('the example is valid: delivery-watch %s', async example => {
     ran.length = 0;
     await program.parseAsync(words(example), { from: 'user' });

@@ -85,7 +85,7 @@ describe('snapshot output', () => {
     const { healthy } = await services();
     const table = await run([healthy]);
     expect(table).toMatchObject({ code: 0, stderr: '' });
-    expect(table.stdout).toMatch(/^a {8}dlq_messages +2$/m);
+    expect(table.stdout).toMatch(/^a {8}delivery_dlq_messages +2$/m);
     expect(table.stdout).toMatch(/dlq_oldest_entered_timestamp_seconds +2026-01-01T00:00:00.000Z$/m);
     expect(table.stdout).toContain('a\u{fffd}[2J');
     expect(table.stdout).not.toContain('canary');
@@ -109,7 +109,7 @@ describe('snapshot output', () => {
     const { healthy, refusing } = await services();
     const { code, stdout, stderr } = await run([healthy, refusing]);
     expect(code).toBe(1);
-    expect(stdout).toContain('dlq_messages');
+    expect(stdout).toContain('delivery_dlq_messages');
     expect(stdout).toContain('refused: dlq failed: GET /v2/dlq: status 401 (unauthorized)');
     expect(stderr).toBe('not complete: refused\n');
   });

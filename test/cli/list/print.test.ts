@@ -70,8 +70,8 @@ describe('a table', () => {
     ]);
     expect(String(out.read())).toBe(
       [
-        'waiting  key             parallel  limit  pinned',
-        '    114  fal-requests-2        38    200  parallelism',
+        'waiting  key             in use  parallelism  pinned',
+        '    114  fal-requests-2      38          200  parallelism',
         '      0  llm-requests',
         '',
       ].join('\n'),
