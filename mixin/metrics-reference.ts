@@ -11,10 +11,10 @@ import { agentFamilies } from './queries.ts';
 /** Introductions to the tables of the collectors. */
 const COLLECTORS: Readonly<Record<string, string>> = {
   flow_control:
-    '[collectors.md](collectors.md#flow-control) explains the states. Limits, usage and pauses are exposed if the service reports them. `__other__` is the sum of the keys beyond `collect.flowControl.maxSeries`. The values of a key in `watch` come from the most recent read of this key.',
-  dlq: '[collectors.md](collectors.md) explains breakdowns, groups and filters. Numbers are from the last complete walk (full scan of the queue), plus entries listed since then. A message that enters and leaves between two reads is not counted. The entry time comes from the `dlqId`, otherwise from the first read that listed the message. A message that left counts as `expired` if it was in the queue for longer than `retention.dlq`, otherwise as `removed`. Without a configured retention, it counts as `unknown`. Callback states are exposed if the service reports them.',
+    '[collectors.md](collectors.md#flow-control) explains the states. Limits, usage and pauses are exposed if the service reports them. The values of a key in `watch` come from the most recent read of this key.',
+  dlq: '[collectors.md](collectors.md) explains breakdowns, groups and filters. Numbers are from the last complete walk, plus entries listed since then. A message that enters and leaves between two reads is not counted. The entry time comes from the `dlqId`, otherwise from the first read that listed the message. A message that left counts as `expired` if it was in the queue for longer than `retention.dlq`, otherwise as `removed`. Without a configured retention, it counts as `unknown`. Callback states are exposed if the service reports them.',
   queues:
-    'Exposed if the service lists queues. The service’s number of waiting messages is sometimes too low, so no built-in check relies on it alone. `__other__` is the sum of the queues beyond `collect.queues.maxSeries`.',
+    'Exposed if the service lists queues. The service’s number of waiting messages is sometimes too low, so no built-in check relies on it alone.',
   events:
     '[collectors.md](collectors.md#events) explains the counters. Numbers about messages lag behind the newest event by `collect.events.overlap` plus up to a minute. Messages without a known creation time do not count as in flight, and are in no histogram except the duration of attempts. A message is due when it is created, or later if its first event contains a later delivery time. `delivery_events_recent` is exact up to 100,000 events. The sweep for delayed events covers at most the last two million events. Counters of a schedule omit starts for which the log may be incomplete.',
   schedules:
@@ -22,8 +22,7 @@ const COLLECTORS: Readonly<Record<string, string>> = {
   runs: 'Exposed if the service lists workflow runs. If the service ignores the parameters of the request, the round fails, so that stuck runs do not stay unnoticed. The problem `run_stuck` names the oldest run.',
 };
 
-const OWN =
-  '`delivery_up` is 0 before the first attempts. It ignores rounds that have nothing to read yet. Data of walks is stale after two intervals at the latest.';
+const OWN = '`delivery_up` is 0 before the first attempts. It ignores rounds that have nothing to read yet.';
 
 function introductionOf(collector: string): string {
   const text = COLLECTORS[collector];
@@ -35,7 +34,7 @@ function introductionOf(collector: string): string {
 function metricsTable(families: readonly Family[]): string {
   const rows = families.map(({ name, type, labels, help }) => {
     const all = labels.map(label => `\`${label}\``).join(', ');
-    return `| \`${name}\` | ${type} | ${all} | ${help} |`;
+    return `| \`${name}\` | ${type} | ${all} | ${help.replace(' (1) or not (0)', '')} |`;
   });
   return ['| family | type | labels | meaning |', '|---|---|---|---|', ...rows].join('\n');
 }
@@ -52,14 +51,14 @@ export function metricsReference(): string {
   }
   const sections = [
     '## Account metrics',
-    'All families in this section have the label `account`.',
+    'All families in this section have the label `account`. *Whether*: the value is 1 if the statement is true, otherwise 0.',
     ...collectors.flatMap(({ name, configKey, families }) => [
       `### Collector \`${configKey}\``,
       introductionOf(name),
       ofCollector(families),
     ]),
     '### Limits and usage of the plan',
-    'Usage is read only if `paths.account` is set. Limits come from the management API or the last token reset, whichever is newer. Unlimited or unknown limits are absent. [access.md](access.md#tokens) explains the API login.',
+    'Usage is read only if `paths.account` is set. Limits, plan and state come from the management API or the last token reset, whichever is newer; other limits from the configuration. Unlimited or unknown limits are absent. [access.md](access.md#tokens) explains the API login.',
     ofCollector(accountPlan.families),
     '### Reading and requests',
     OWN,

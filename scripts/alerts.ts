@@ -13,7 +13,13 @@ const CHECKS = [...ACCOUNT_CHECKS, ...AGENT_CHECKS];
 
 const runbookOf = (alert: string) => `docs/runbooks/${alert}.md`;
 
-const timeOf = (ms: number) => (ms === 0 ? '0s' : formatDuration(ms));
+/** Returns the two durations of a check. Those at the end that are 0 are omitted. */
+const timesOf = (pending: number, keepFiringFor: number) =>
+  keepFiringFor > 0
+    ? `, ${pending === 0 ? '0s' : formatDuration(pending)}, ${formatDuration(keepFiringFor)}`
+    : pending > 0
+      ? `, ${formatDuration(pending)}`
+      : '';
 
 /** Returns the impact in an alert's runbook. Throws an Error if the runbook has none. */
 function impactOf(alert: string): string {
@@ -39,10 +45,9 @@ const NAMED_KINDS = new Set(NAMED.flatMap(({ kinds }) => kinds));
 
 function checksSection([alert, checks]: readonly [string, typeof CHECKS]): string[] {
   const conditions = checks.map(({ kind, severity, when, isOff, for: pending, keepFiringFor }) => {
-    const times = `${timeOf(pending)}, ${timeOf(keepFiringFor)}`;
     const isNamed = NAMED.some(named => named.alert === alert);
     const other = isNamed && !NAMED_KINDS.has(kind) ? '; in Prometheus: DeliveryProblem' : '';
-    return `\`${kind}\` (${severity}, ${times}${isOff ? ', off' : ''}${other}): ${when}.`;
+    return `\`${kind}\` (${severity}${timesOf(pending, keepFiringFor)}${isOff ? ', off' : ''}${other}): ${when}.`;
   });
   return alertSection(alert, conditions);
 }
@@ -55,12 +60,10 @@ export function alertCatalogue(): string {
     labels ? alertSection(alert, [`${labels.severity}, ${pending}: ${withoutTemplates(summary)}`]) : [],
   );
   const slo = sloRules.flatMap(({ alert, labels, annotations }) =>
-    alert === undefined
-      ? []
-      : `- \`${alert}\` (${labels?.severity}, 0s): ${withoutTemplates(annotations?.summary ?? '')}`,
+    alert === undefined ? [] : `- \`${alert}\` (${labels?.severity}): ${withoutTemplates(annotations?.summary ?? '')}`,
   );
   return [
-    `The parentheses contain severity, \`for\` and \`keepFiringFor\`. *off*: the agent sends this kind only if \`alerts.builtin.enable\` lists it. A message is overdue once the time \`objectives.onTimeWithin\` has passed since it was due. While a condition is unknown, its alert does not change.`,
+    `The parentheses contain severity, \`for\` and \`keepFiringFor\` (default: 0s). *off*: the agent sends this kind only if \`alerts.builtin.enable\` lists it. A message is overdue once the time \`objectives.onTimeWithin\` has passed since it was due. While a condition is unknown, its alert does not change.`,
     '### Only in Prometheus',
     ...onlyRules,
     '#### Objectives (`slo.yaml`)',

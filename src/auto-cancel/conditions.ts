@@ -64,17 +64,17 @@ const digits = z
   .transform(String);
 
 export const conditions = z.strictObject({
-  url: text.optional().describe('URL of the message. One of `in`, `prefix` and `matches` must match.'),
-  workflowUrl: text.optional().describe('URL of the workflow. Operators as for `url`.'),
-  failureCallbackUrl: text.optional().describe('URL of the failure callback. Operators as for `url`.'),
-  label: text.optional().describe('Any label of the message. Operators as for `url`.'),
-  queue: text.optional().describe('Queue. Operators as for `url`.'),
-  topic: text.optional().describe('Topic (URL group). Operators as for `url`.'),
-  schedule: text.optional().describe('Schedule. Operators as for `url`.'),
-  flowControlKey: text.optional().describe('Flow-control key. Operators as for `url`.'),
+  url: text.optional().describe('URL of the message.'),
+  workflowUrl: text.optional().describe('URL of the workflow.'),
+  failureCallbackUrl: text.optional().describe('URL of the failure callback.'),
+  label: text.optional().describe('Any label of the message.'),
+  queue: text.optional().describe('Queue.'),
+  topic: text.optional().describe('Topic (URL group).'),
+  schedule: text.optional().describe('Schedule.'),
+  flowControlKey: text.optional().describe('Flow-control key.'),
   responseStatus: alternatives(digits)
     .optional()
-    .describe('Digits of the last HTTP status, such as `{ prefix: [5] }`. Operators as for `url`.'),
+    .describe('Digits of the last HTTP status, such as `{ prefix: [5] }`.'),
 } satisfies Readonly<Record<ConditionKey, z.ZodType>>);
 
 export const NO_MATCH = `must have at least one of ${CONDITION_KEYS.join(', ')}: an empty match would match everything`;

@@ -90,7 +90,7 @@ const detectionShape = z.strictObject({
   match: conditions
     .refine(match => Object.values(match).some(way => way !== undefined), { error: NO_MATCH })
     .describe(
-      'Entries to which the rule applies. Each key names a field. The entry must have all these fields, each with a matching value.',
+      'Entries to which the rule applies. Each key names a field. The entry must have all these fields, and each must match one of `in`, `prefix` and `matches`.',
     ),
   except: conditions
     .prefault({})

@@ -31,7 +31,7 @@ const { gauge } = familiesOf<PlanFacts>();
 const families = {
   limit: gauge({
     name: 'delivery_account_limit',
-    help: 'Limit of the account’s plan (bytes, seconds or a number). It comes from the management API, the last token reset or the configuration. Never withdrawn.',
+    help: 'Limit of the account’s plan (bytes, seconds or a number). Never withdrawn.',
     labels: ['limit'],
     values: { limit: ACCOUNT_LIMITS },
     isLasting: true,
@@ -44,7 +44,7 @@ const families = {
   }),
   deadLetters: gauge({
     name: 'delivery_account_dlq_messages',
-    help: 'Messages in the dead-letter queue according to the management API. delivery_dlq_messages is the agent’s own number.',
+    help: 'Dead letters according to the management API. delivery_dlq_messages is the agent’s own number.',
     pick: ({ usage }) => usage?.dlqMessages,
   }),
 };

@@ -7,7 +7,7 @@ export const OTHER = '__other__';
 export const seriesDropped = {
   name: 'delivery_series_dropped',
   type: 'gauge',
-  help: 'Number of label values that have no series, because of the family’s limit. Except for schedules, __other__ is the sum of the missing series.',
+  help: 'Number of label values that have no series, because of the family’s limit. __other__, if present, is the sum of the missing series.',
   labels: ['family'],
 } as const satisfies Family;
 

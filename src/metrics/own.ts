@@ -85,8 +85,7 @@ export const ownFamilies = {
 
 /** Returns the info family. Its label names are the union over all accounts. */
 export function accountInfoFamily(labels: readonly Readonly<Record<string, string>>[]): Family {
-  const help =
-    'Plan, state and configured labels of the account; always 1. Plan and state come from the management API or the last token reset, whichever is newer.';
+  const help = 'Plan, state and configured labels of the account; always 1.';
   return info('delivery_account_info', help, [
     'plan',
     'state',

@@ -67,10 +67,7 @@ const webhookOptions = z
       .describe(
         'URL to which alerts are sent with POST: `{ env: NAME }`, `{ file: PATH }` or the URL itself. All formats except `pagerduty` require it.',
       ),
-    secret: secret
-      .nullable()
-      .default(null)
-      .describe('Key for signing requests, or the routing key for `pagerduty`: `{ env: NAME }` or `{ file: PATH }`.'),
+    secret: secret.nullable().default(null).describe('Key for signing requests, or the routing key for `pagerduty`.'),
     headers: headerSettings.describe(
       'Headers for the format `template`. Each value is a text or `{ env: NAME }`. Default content type: application/json.',
     ),
@@ -128,9 +125,7 @@ export const silenceOptions = z
   .strictObject({
     match: labelMatch
       .refine(match => Object.keys(match).length > 0, { error: 'must have at least one label' })
-      .describe(
-        'Labels of the silenced alerts. An alert matches if, for every label named here, its value is one of the listed values.',
-      ),
+      .describe('Labels of the silenced alerts, each with its possible values. All labels must match.'),
     from: timeWithZone.nullable().default(null).describe('Start, inclusive. Default: immediately.'),
     until: timeWithZone.nullable().default(null).describe('End, exclusive. Required if there are no `windows`.'),
     windows: z
@@ -171,7 +166,7 @@ export const notifierOptions = z
     match: labelMatch
       .default({})
       .describe(
-        'Labels of the alerts to send. An alert matches if, for every label named here, its value is one of the listed values. Default: all alerts.',
+        'Labels of the alerts to send, each with its possible values. All labels must match. Default: all alerts.',
       ),
     alertmanager: alertmanagerOptions
       .optional()

@@ -48,7 +48,7 @@ export const storeOptions = z
       .nullable()
       .default(null)
       .describe(
-        'For `postgres`: `{ env: NAME }` or `{ file: PATH }` with the URL `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. docs/store.md lists the parameters of the URL.',
+        'For `postgres`: the URL `postgres://USER:PASSWORD@HOST:PORT/DATABASE`. docs/store.md lists the parameters of the URL.',
       ),
     schema: z
       .string({ error: 'must be a name' })

@@ -28,9 +28,7 @@ export const tracingOptions = z.strictObject({
   enabled: z
     .boolean()
     .default(false)
-    .describe(
-      'Whether the agent exports a trace of each sampled round (one read by a collector): see docs/integrations.md#traces.',
-    ),
+    .describe('Whether the agent exports a trace of each sampled round (one read by a collector).'),
   endpoint: httpUrl
     .default('http://localhost:4318')
     .describe(

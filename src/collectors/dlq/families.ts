@@ -128,7 +128,7 @@ const perState = (counts: Readonly<Record<string, number>> = {}): Sample<'state'
 const breakdownOf = (dimension: Dimension, label: string, what: string): FactFamily<DlqFacts> =>
   gauge({
     name: `delivery_dlq_messages_by_${label}`,
-    help: `Messages in the dead-letter queue, grouped by ${what}.`,
+    help: `Dead letters by ${what}.`,
     labels: [label],
     pick: ({ breakdowns }) =>
       [...(breakdowns.get(dimension) ?? [])].map(([value, count]) => ({ labels: { [label]: value }, value: count })),
@@ -146,7 +146,7 @@ export const breakdownFamilies = {
   label: breakdownOf(
     'label',
     'label',
-    'label. A message with several labels counts once for each label, so the sum may exceed the number of messages',
+    'label. A message with several labels counts once for each of them, so the sum may be too high',
   ),
   responseStatus: breakdownOf('responseStatus', 'response_status', 'HTTP status of the last response'),
   api: breakdownOf('api', 'api', 'API'),
@@ -155,7 +155,7 @@ export const breakdownFamilies = {
 
 const groupMessages = gauge({
   name: 'delivery_dlq_group_messages',
-  help: `Messages in the dead-letter queue by kind (label group): the ${MAX_KINDS_SHOWN} largest kinds, and the sum of all others as __other__.`,
+  help: `Dead letters by kind (label group): the ${MAX_KINDS_SHOWN} largest kinds, and the sum of all others as __other__.`,
   labels: ['group', 'url_host', 'response_status'],
   pick: ({ kinds: { largest, others } }) => [
     ...largest.map(({ id, urlHost, responseStatus, messages }) => ({
@@ -169,7 +169,7 @@ const groupMessages = gauge({
 export const filterFamilies = {
   filterMessages: gauge({
     name: 'delivery_dlq_filter_messages',
-    help: 'Messages in the dead-letter queue that match the filter. Filters may overlap, so do not add up their values.',
+    help: 'Dead letters that match the filter. Filters may overlap, so do not add up their values.',
     labels: ['filter'],
     pick: facts => perFilter(facts, ({ messages }) => messages),
   }),
@@ -188,7 +188,7 @@ export const filterFamilies = {
   }),
   filterEntered: counter({
     name: 'delivery_dlq_filter_entered_total',
-    help: 'Messages of the filter that entered the dead-letter queue. Messages in the filter’s first complete walk are not counted.',
+    help: 'Messages of the filter that entered the dead-letter queue, except those in the filter’s first complete walk.',
     labels: ['filter'],
     pick: facts => perFilter(facts, ({ entered }) => entered),
   }),
@@ -210,7 +210,7 @@ export const dlqFamilies = {
   }),
   oldestEntered: gauge({
     name: 'delivery_dlq_oldest_entered_timestamp_seconds',
-    help: 'Entry time of the longest-queued message in the dead-letter queue. The retention of the message starts at this time. Absent if the queue is empty.',
+    help: 'Entry time of the longest-queued dead letter. Its retention starts at this time. Absent if the queue is empty.',
     pick: facts => toSeconds(wholeQueue(facts)?.oldestEntered),
   }),
   ...breakdownFamilies,
@@ -221,7 +221,7 @@ export const dlqFamilies = {
   }),
   groupsNew: counter({
     name: 'delivery_dlq_groups_new_total',
-    help: 'Kinds of dead letters that a complete walk found for the first time. Kinds in the very first walk are not counted.',
+    help: 'Kinds of dead letters that a complete walk found for the first time, except those in the very first walk.',
     pick: ({ kinds }) => kinds.appeared,
   }),
   groupMessages,
@@ -251,7 +251,7 @@ export const dlqFamilies = {
   }),
   entered: counter({
     name: 'delivery_dlq_entered_total',
-    help: 'Messages that entered the dead-letter queue. Messages that the first complete walk found are not counted.',
+    help: 'Messages that entered the dead-letter queue, except those in the first complete walk.',
     pick: facts => wholeQueue(facts)?.entered,
   }),
   enteredByHost,

@@ -96,7 +96,7 @@ const total = counter({
 export const eventFamilies = {
   recent: gauge({
     name: 'delivery_events_recent',
-    help: 'Events within the last events.window, by state. Events with a state that the agent does not know have the state "unknown".',
+    help: 'Events within the last events.window, by state. States that the agent does not know count as "unknown".',
     labels: ['state'],
     values: { state: EVENT_STATES },
     pick: ({ gauges }) => gauges && EVENT_STATES.map(state => ({ labels: { state }, value: gauges.recent[state] })),

@@ -46,7 +46,7 @@ const perKey = (name: string, help: string, numberOf: (key: TrackedKey) => numbe
 
 const waitlistSize = gauge({
   name: 'delivery_flow_control_waitlist_size',
-  help: 'Messages or workflow steps waiting on the flow-control key.',
+  help: 'Messages or workflow steps waiting on the key.',
   labels: ['flow_control_key'],
   pick(facts) {
     const { beyondCap, beyondCapWaiting } = facts;
@@ -64,31 +64,23 @@ export const flowControlFamilies = {
   }),
   parallelismLimit: perKey(
     'parallelism_limit',
-    'Maximum concurrent deliveries for the flow-control key.',
+    'Maximum concurrent deliveries for the key.',
     key => key.parallelismLimit,
   ),
-  parallelismInUse: perKey(
-    'parallelism_in_use',
-    'Deliveries in progress for the flow-control key.',
-    key => key.parallelismInUse,
-  ),
-  rateLimit: perKey(
-    'rate_limit',
-    'Maximum deliveries per rate-limit period for the flow-control key.',
-    key => key.rateLimit,
-  ),
+  parallelismInUse: perKey('parallelism_in_use', 'Deliveries in progress for the key.', key => key.parallelismInUse),
+  rateLimit: perKey('rate_limit', 'Maximum deliveries per rate-limit period for the key.', key => key.rateLimit),
   rateUsed: perKey(
     'rate_used',
-    'Deliveries started in the current rate-limit period for the flow-control key. Absent if the service’s number is from an earlier period.',
+    'Deliveries started in the current rate-limit period for the key. Absent if the service’s number is from an earlier period.',
     key => key.rateUsed,
   ),
-  ratePeriod: perKey('rate_period_seconds', 'Rate-limit period of the flow-control key.', key => key.ratePeriodSeconds),
-  paused: perKey('paused', 'Whether deliveries for the flow-control key are paused (1) or not (0).', ({ paused }) =>
+  ratePeriod: perKey('rate_period_seconds', 'Rate-limit period of the key.', key => key.ratePeriodSeconds),
+  paused: perKey('paused', 'Whether deliveries for the key are paused (1) or not (0).', ({ paused }) =>
     paused === undefined ? undefined : Number(paused),
   ),
   state: gauge({
     name: 'delivery_flow_control_state',
-    help: 'Current state of the flow-control key. The series of the current state is always 1, and other states have no series.',
+    help: 'Current state of the key. The series of the current state is always 1, and other states have no series.',
     labels: ['flow_control_key', 'state'],
     values: { state: FLOW_STATES },
     pick: ({ shown }) =>
@@ -98,19 +90,19 @@ export const flowControlFamilies = {
   }),
   stateSince: perKey(
     'state_since_timestamp_seconds',
-    'Start of the current state of the flow-control key. A restart of the agent resets this time.',
+    'Start of the current state of the key. A restart of the agent resets this time.',
     key => toSeconds(key.since),
   ),
   limitChanges: counter({
     name: 'delivery_flow_control_limit_changes_total',
-    help: 'Changes of a limit of the flow-control key between two reads. A change while the agent was down counts, too. A limit that the service does not report counts as unchanged.',
+    help: 'Changes of a limit of the key between two reads. A change while the agent was down counts, too. A limit that the service does not report counts as unchanged.',
     labels: ['flow_control_key', 'limit'],
     values: { limit: KEY_LIMITS },
     pick: ({ limits }) => changeSamples(limits),
   }),
   pinned: gauge({
     name: 'delivery_flow_control_pinned',
-    help: '1 for each limit of the flow-control key that is pinned in the service. A limit that is not pinned has no series.',
+    help: '1 for each limit of the key that is pinned in the service. A limit that is not pinned has no series.',
     labels: ['flow_control_key', 'limit'],
     values: { limit: PINNABLE },
     pick: ({ shown }) =>
@@ -120,7 +112,7 @@ export const flowControlFamilies = {
   }),
   timeToDrain: perKey(
     'time_to_drain_seconds',
-    'Estimated time until the waitlist of the flow-control key is empty. Present only while the waitlist shrinks steadily.',
+    'Estimated time until the waitlist of the key is empty. Present only while the waitlist shrinks steadily.',
     secondsToDrain,
   ),
   accountLimit: gauge({
