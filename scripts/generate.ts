@@ -7,7 +7,7 @@ import { version } from '../src/kit/version.ts';
 import { recorded } from '../src/status/recording.ts';
 import { alertCatalogue, runbooks } from './alerts.ts';
 import { withPart } from './generated-part.ts';
-import { publicNames } from './names.ts';
+import { isReleased, publicNames } from './names.ts';
 import { exposureTable, openApi, routesTable } from './openapi.ts';
 import { stagesTable } from './stages.ts';
 
@@ -108,12 +108,12 @@ const files: Readonly<Record<string, string>> = {
 };
 const isCheck = process.argv.includes('--check');
 
-/** Returns the paths of the files that differ from `files`. Without `--check`, writes them. */
-function update(files: Readonly<Record<string, string>>): string[] {
+/** Returns the paths of the files that differ from `files`. Unless `isReadOnly`, writes them. */
+function update(files: Readonly<Record<string, string>>, isReadOnly = isCheck): string[] {
   const stale = Object.entries(files).filter(
     ([file, text]) => !existsSync(file) || readFileSync(file, 'utf8') !== text,
   );
-  for (const [file, text] of isCheck ? [] : stale) {
+  for (const [file, text] of isReadOnly ? [] : stale) {
     mkdirSync(dirname(file), { recursive: true });
     writeFileSync(file, text);
   }
@@ -122,7 +122,13 @@ function update(files: Readonly<Record<string, string>>): string[] {
 
 const stale = update(files);
 // `publicNames` reads the files that are written above.
-stale.push(...update({ [`test/contract/names/${version}.json`]: `${JSON.stringify(await publicNames(), null, 2)}\n` }));
+const names = { [`test/contract/names/${version}.json`]: `${JSON.stringify(await publicNames(), null, 2)}\n` };
+const isFrozen = isReleased(version);
+const changed = update(names, isCheck || isFrozen);
+if (isFrozen && changed.length > 0) {
+  process.stderr.write(`${version} is released, so ${changed} must not change: raise the version in package.json\n`);
+  process.exitCode = 1;
+} else stale.push(...changed);
 if (isCheck && stale.length > 0) {
   process.stderr.write(`out of date, run npm run generate: ${stale.join(', ')}\n`);
   process.exitCode = 1;

@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import type { Command } from 'commander';
 import { parse } from 'yaml';
@@ -87,3 +88,7 @@ export async function publicNames(): Promise<PublicNames> {
     api: sorted(apiNames(JSON.parse(read('docs/openapi.json')))),
   };
 }
+
+/** Whether the repository has the tag of this version. Its recorded names and store must then not change. */
+export const isReleased = (version: string, cwd = '.'): boolean =>
+  spawnSync('git', ['tag', '--list', `v${version}`], { cwd, encoding: 'utf8' }).stdout?.trim() === `v${version}`;
