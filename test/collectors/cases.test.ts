@@ -15,6 +15,7 @@ import { Secret } from '../../src/kit/secret.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
 import { fixedToken } from '../../src/upstream/token.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
+import { collectOnly } from '../support/collect.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 
 /** Input of a test case. The .prom file with the same name contains the expected output. */
@@ -44,10 +45,10 @@ function create(name: string, options: object, recorded: object | undefined): Co
       configured: () => options,
       usage: { every: 1_800_000 },
     });
-  const off = Object.fromEntries(collectors.map(({ configKey }) => [configKey, { enabled: false }]));
-  if (!(key in off)) throw new Error(`collectOptions in src/collectors/index.ts has no section ${key}`);
+  if (!(key in collectOptions.shape))
+    throw new Error(`collectOptions in src/collectors/index.ts has no section ${key}`);
   const [collector] = createCollectors(
-    collectOptions.parse({ ...off, [key]: { ...options, enabled: isOptional ? 'auto' : true } }),
+    collectOptions.parse({ ...collectOnly(), [key]: { ...options, enabled: isOptional ? 'auto' : true } }),
     {},
   );
   if (!collector) throw new Error(`no collector ${name}`);

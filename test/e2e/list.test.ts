@@ -101,7 +101,7 @@ describe('list', () => {
       "error: option '--limit <n>' argument 'x' is invalid. It must be a number from 1 to 1000000.\n",
     ],
     ['report --format html', 'is invalid. Allowed choices are text, markdown, json.\n'],
-    ['list', 'error: name a command: dlq, events, keys, schedules, queues, runs\n\nUsage: '],
+    ['list', 'error: name a command: dlq, events, '],
     ['list dlq --account other', 'has no account other'],
     ['message a/b', 'the message id must be'],
   ])('the program rejects `%s` as a usage error', async (command, message) => {

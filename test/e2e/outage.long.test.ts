@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import type { Emulator } from '../../src/emulator/server.ts';
 import type { AccountView } from '../../src/status/api/account.ts';
 import { createAgent, unlimited } from '../support/agent.ts';
+import { WITHOUT_OPTIONAL } from '../support/collect.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { atThisLoad, eventually } from '../support/eventually.ts';
 import { serve } from '../support/http-service.ts';
@@ -185,12 +186,7 @@ describe('rounds before the first success', () => {
     const agent = createWatching(
       { a: emulator },
       {
-        collect: {
-          dlq: { every: '200ms' },
-          schedules: { enabled: false },
-          queues: { enabled: false },
-          runs: { enabled: false },
-        },
+        collect: { dlq: { every: '200ms' }, ...WITHOUT_OPTIONAL },
       },
       'wrong',
     );

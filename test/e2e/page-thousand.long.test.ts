@@ -4,6 +4,7 @@ import { startAgent } from '../../src/agent/agent.ts';
 import { Overview } from '../../src/status/api/overview.ts';
 import { hasChromium, launchBrowser, visit } from '../support/browser.ts';
 import { afterThisTest } from '../support/client.ts';
+import { collectOnly } from '../support/collect.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { eventually } from '../support/eventually.ts';
 import { createManualClock } from '../support/manual-clock.ts';
@@ -37,9 +38,7 @@ async function setScene() {
     server: { listen: '127.0.0.1:0' },
     accounts: accounts.map(({ token }, index) => ({ name: nameOf(index), baseUrl: emulator.url, token, budget })),
     collect: {
-      ...Object.fromEntries(
-        ['flowControl', 'events', 'schedules', 'queues', 'runs'].map(section => [section, { enabled: false }]),
-      ),
+      ...collectOnly('dlq'),
       dlq: { every: '5m', rescanEvery: '5m' },
     },
   });

@@ -7,6 +7,7 @@ import { systemClock } from '../../src/kit/clock.ts';
 import { createChance } from '../support/chance.ts';
 import { runCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { collectOnly } from '../support/collect.ts';
 import { emulateEmpty } from '../support/emulate.ts';
 import { newFolder } from '../support/folder.ts';
 import { startFront } from '../support/front.ts';
@@ -103,17 +104,13 @@ it('plan reports accounts that it cannot measure, sends only one request with a 
     account('over', emulator.url, { requestsPerDay: 6000 }),
     account('under', emulator.url, { requestsPerDay: 1_000_000 }),
   ];
-  const collect = {
-    dlq: { enabled: false },
-    events: { enabled: false },
-    schedules: { enabled: false },
-    queues: { enabled: false },
-    runs: { enabled: false },
-  };
-  const { code, stdout, stderr } = await runCli(['plan', '--config', configFile({ accounts, collect })], {
-    DELIVERY_TOKEN: emulator.token,
-    BAD: 'canary-7f3a',
-  });
+  const { code, stdout, stderr } = await runCli(
+    ['plan', '--config', configFile({ accounts, collect: collectOnly('flowControl') })],
+    {
+      DELIVERY_TOKEN: emulator.token,
+      BAD: 'canary-7f3a',
+    },
+  );
   expect(code).toBe(1);
   expect(stdout).toContain('gone: not measured: flow_control list: GET /v2/flowControl: ECONNREFUSED\n');
   expect(stdout).toContain(

@@ -7,6 +7,7 @@ import { startAgent } from '../support/agent.ts';
 import { startSources } from '../support/bundle.ts';
 import { runCli, startCli } from '../support/cli.ts';
 import { afterThisTest } from '../support/client.ts';
+import { collectOnly } from '../support/collect.ts';
 import { eventually } from '../support/eventually.ts';
 import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
@@ -28,14 +29,7 @@ const account = (baseUrl: string) => ({ name: 'a', baseUrl, token: { env: 'DELIV
 /** Half of the shortest wait that a shutdown must interrupt (ms). */
 const LONG_BEFORE = 300_000;
 
-const onlyFlowControl = (every: string) => ({
-  flowControl: { every },
-  dlq: { enabled: false },
-  events: { enabled: false },
-  schedules: { enabled: false },
-  queues: { enabled: false },
-  runs: { enabled: false },
-});
+const onlyFlowControl = (every: string) => ({ ...collectOnly('flowControl'), flowControl: { every } });
 
 describe('shutdown from the sources, as with `npm start`', () => {
   // `startSources` returns its teardown function.

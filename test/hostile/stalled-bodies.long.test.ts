@@ -1,6 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { afterThisTest } from '../support/client.ts';
+import { collectOnly } from '../support/collect.ts';
 import { eventually } from '../support/eventually.ts';
 import { serve } from '../support/http-service.ts';
 import { startAgentProcess } from './agent.ts';
@@ -31,9 +32,7 @@ it(`bodies of ${ACCOUNTS} accounts that stall just below the limit take at most 
     baseUrl: service.url,
     token: 'token',
     budget: {},
-    collect: Object.fromEntries(
-      ['flowControl', 'events', 'schedules', 'queues', 'runs'].map(section => [section, { enabled: false }]),
-    ),
+    collect: collectOnly('dlq'),
   }));
   const agent = await startAgentProcess([...accounts, ...healthy.accounts], 2);
   afterThisTest(() => agent.close());

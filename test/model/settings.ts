@@ -1,6 +1,7 @@
 /** Configurations of the agent in model runs. Times are short, so that runs are short. */
 import { parseConfig } from '../../src/config/load.ts';
 import type { Config } from '../../src/config/schema.ts';
+import { WITHOUT_OPTIONAL } from '../support/collect.ts';
 
 export const SECOND = 1000;
 export const MINUTE = 60 * SECOND;
@@ -125,9 +126,9 @@ store: { path: /nowhere/store.db }
 collect:
   flowControl: { every: 8m, watch: ${watch}, watchEvery: 3m }
   dlq: { every: 3m, rescanEvery: 4m, filters: [{ name: errors, match: { responseStatus: 500 } }] }
-  runs: { enabled: false }
-  schedules: { enabled: false }
-  queues: { enabled: false }
+${Object.keys(WITHOUT_OPTIONAL)
+  .map(key => `  ${key}: { enabled: false }`)
+  .join('\n')}
   events: { every: 4m, window: 10m, overlap: 60s, lateSweep: ${lateSweep} }
 alerts:
   enabled: true

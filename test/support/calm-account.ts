@@ -1,15 +1,16 @@
 import { createDestinationTally, createLogTally } from '../../src/collectors/events/tally.ts';
-import type {
-  DlqFacts,
-  EventsFacts,
-  KeyLimits,
-  ListedSchedule,
-  PlanFacts,
-  RunsFacts,
-  ScheduleFacts,
-  ScheduleListFacts,
-  SelectionFacts,
-  TrackedKey,
+import {
+  collectors,
+  type DlqFacts,
+  type EventsFacts,
+  type KeyLimits,
+  type ListedSchedule,
+  type PlanFacts,
+  type RunsFacts,
+  type ScheduleFacts,
+  type ScheduleListFacts,
+  type SelectionFacts,
+  type TrackedKey,
 } from '../../src/collectors/index.ts';
 import { type AccountMeter, createAccountMeter } from '../../src/metrics/own.ts';
 import type { GlobalParallelism } from '../../src/model/service.ts';
@@ -182,7 +183,7 @@ export function calmAccount() {
   const meter: AccountMeter = createAccountMeter({
     requests: [],
     bytes: [],
-    collectors: ['schedules', 'flow_control', 'dlq', 'events', 'runs'],
+    collectors: collectors.map(({ name }) => name),
   });
   return {
     now: NOON,

@@ -2,12 +2,10 @@ import { describe, expect, it } from 'vitest';
 import { collectOptions, createCollectors, type RunsFacts } from '../../../src/collectors/index.ts';
 import type { WorkflowRun } from '../../../src/model/service.ts';
 import type { ListPage, Reader, RunQuery } from '../../../src/upstream/api.ts';
+import { collectOnly } from '../../support/collect.ts';
 
 const NOW = Date.UTC(2026, 0, 1, 10);
 const HOUR = 3_600_000;
-const OFF = Object.fromEntries(
-  ['flowControl', 'dlq', 'events', 'schedules', 'queues'].map(section => [section, { enabled: false }]),
-);
 
 const run = (runId: string, ageHours: number | undefined, state: WorkflowRun['state'] = 'started'): WorkflowRun => ({
   runId,
@@ -33,7 +31,7 @@ async function read(pages: readonly ListPage<WorkflowRun>[]) {
       yield each;
     }
   }
-  const [collector] = createCollectors(collectOptions.parse(OFF), {});
+  const [collector] = createCollectors(collectOptions.parse(collectOnly('runs')), {});
   const context = { round: 'runs', now: NOW, memory: undefined, walk: undefined, signal: new AbortController().signal };
   const observed = await collector?.observe({ ...context, api: { runPages } as unknown as Reader });
   const facts = observed?.fold(undefined).facts as RunsFacts;
