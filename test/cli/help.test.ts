@@ -26,7 +26,9 @@ describe('help', () => {
     for (const [path, command] of leaves) {
       const help: string[] = [];
       command.configureOutput({ writeOut: text => void help.push(text) }).outputHelp();
-      expect(help.join('').trimEnd(), path).toMatch(new RegExp(`\n\nExamples:\n  delivery-watch ${path}[^\n]*$`));
+      expect(help.join('').trimEnd(), `EXAMPLES in src/cli/cli.ts: ${path}`).toMatch(
+        new RegExp(`\n\nExamples:\n  delivery-watch ${path}[^\n]*$`),
+      );
     }
   });
 
