@@ -111,7 +111,6 @@ function heatmapPanel({ queries, unit = 'seconds' }: HeatmapSpec) {
         .steps(64)
         .reverse(false),
     )
-    .exemplarsColor('purple')
     .filterValues(new heatmap.FilterValueRangeBuilder().le(1e-9))
     .showValue(common.VisibilityMode.Never)
     .showLegend()
