@@ -66,8 +66,8 @@ const shortestGap = (rules: RulesWithGap) =>
   Math.min(...rules.map(({ stuckWhen }) => stuckWhen.maxGap ?? Number.POSITIVE_INFINITY));
 
 /**
- * Returns the longest gap between walks that an episode survives (ms): the shortest `maxGap`, by default the longer of half
- * an hour and three walk intervals.
+ * Returns the maximum gap between walks within an episode (ms): the smallest `maxGap` of the rules. If no rule sets it, the
+ * maximum is half an hour or three walk intervals, whichever is longer.
  */
 export function allowedGap(rules: RulesWithGap, rescanEvery: number): number {
   const named = shortestGap(rules);

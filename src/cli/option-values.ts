@@ -32,7 +32,7 @@ export function durationOption(text: string): number {
   return data;
 }
 
-/** Parses the base address of links, without a trailing slash. */
+/** Parses the base address of links. Removes trailing slashes. */
 export function linkOption(text: string): string {
   const url = URL.parse(text);
   if (!url || !/^https?:$/.test(url.protocol) || /[\s{}]/.test(text) || url.search || url.hash) {

@@ -249,7 +249,7 @@ export function reportCommand(): Command {
   const command = new Command('report');
   return command
     .description(
-      'report the health of every account; asks the running agent that uses the same store, or reads the service once if no agent responds, without checks of changes over time; exit 0: healthy, 1: problems, 3: unknown',
+      'report the health of every account, from the running agent that uses the same store; if no agent responds, from one read of the service, which has no checks of changes over time; exit 0: healthy, 1: problems, 3: unknown',
     )
     .addOption(configOption('configuration file of the agent'))
     .option('--account <name>', 'only this account; may be repeated', repeated)

@@ -108,7 +108,7 @@ interface LookupDeps {
   readonly deadline?: number;
 }
 
-/** Runs the look-ups of each account sequentially. A look-up ends when its client disconnects, and does not delay others. */
+/** Runs the look-ups of each account sequentially. Aborts a look-up if its client disconnects, so that it delays no other. */
 function createQueue() {
   const queues = new Map<string, { readonly serially: LimitFunction; waiting: number }>();
 

@@ -324,7 +324,7 @@ it('detects files replaced by renaming, changed symbolic links and additional ma
 
 const FORMATS = ['*/*', 'application/openmetrics-text'];
 
-it('applies excluded families to /metrics and /probe in every format without affecting polling and alerts', async () => {
+it('omits excluded families from /metrics and /probe in every format, without affecting polling and alerts', async () => {
   const { account, write, start, waits } = await setUp();
   const alerts = {
     enabled: true,

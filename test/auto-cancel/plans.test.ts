@@ -96,7 +96,7 @@ describe('planned callbacks', () => {
     expect(await scene.walk('a')).toBe('ended a planned stuck\nobserved a unknown no_state');
   });
 
-  it('a planned callback is looked up again after a failed look-up, with an unknown outcome if all look-ups fail', async () => {
+  it('a planned callback is looked up again after a failed look-up; its outcome is unknown if all look-ups fail', async () => {
     const scene = await plannedScene('a b');
     scene.states.set('a', 'success');
     scene.states.set('b', 'success');

@@ -81,7 +81,7 @@ export async function readMore(
     }
     if (isOfRange) range.pages += 1;
     if (range.bytes > MAX_READ_BYTES / 2 && to > from) {
-      // Few large pages are also a reason to shorten the range.
+      // Even a few pages are a reason to shorten the range if they are large.
       range.pages = Math.max(range.pages, MAX_RANGE_PAGES);
       return false;
     }
