@@ -87,7 +87,7 @@ export function createTallies<T extends object>(
   }
 
   return {
-    /** Returns copies of all tallies with a place, including the remainder. */
+    /** Returns copies of all separate tallies, and of the remainder. */
     copies: (): ReadonlyMap<string, T> =>
       new Map(
         [...placed].map(([name, counted]) => {

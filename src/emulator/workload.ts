@@ -33,7 +33,7 @@ export interface ScheduleDetail extends Readonly<Omit<OpenSchedule, 'next' | 'is
 
 type PublishRun = (destination: Destination, fails: boolean) => readonly string[];
 
-/** Delay of a second start for the same time (ms). */
+/** Time between the two starts of a duplicated scheduled start (ms). */
 const TWICE_AFTER_MS = 1500;
 
 const CRON = /^(?:CRON_TZ=(\S+) )?(.+)$/;

@@ -111,7 +111,7 @@ export class Alerting {
 
   /**
    * Evaluates the configured alerts of an account from now on. Call it for each session of the account and after each reload.
-   * `sources`: metrics; `check` runs the built-in checks. Rejects with StoreError if stored states cannot be read.
+   * Conditions read the metrics of `sources`. `check` runs the built-in checks. Rejects with StoreError if stored states cannot be read.
    */
   async evaluate(
     account: EvaluatedAccount,

@@ -26,8 +26,8 @@ export function createCommitQueue({ account, collector, store, log }: CommitQueu
   const rows = new Map<string, string | null>();
   let weight = 0;
   /**
-   * Keys of stored rows: while the store refuses rows, deletes of other keys are dropped. Undefined if the store accepts rows,
-   * cannot be read, or may have written rows of a failed commit.
+   * Keys of stored rows while the store refuses rows. Deletes of other keys have no effect, so they are dropped. Undefined if the
+   * store accepts rows, cannot be read, or may have written rows of a failed commit.
    */
   let stored: ReadonlySet<string> | undefined;
   /** Whether the store refuses rows, and whether the queue is full, which suspends folding. */

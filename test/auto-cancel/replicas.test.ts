@@ -101,7 +101,7 @@ describe('replicas', () => {
     expect(intents.map(line => 'replica' in line && line.replica)).toEqual(['replica 2', 'replica 3']);
   });
 
-  it('a replica does not repeat a cancel of the previous holder if no response is stored', async () => {
+  it('a replica does not repeat a cancel that the previous leader sent if no response is stored', async () => {
     const scene = await warmScene();
     const sending = Promise.withResolvers<void>();
     scene.onSend = () => sending.resolve();

@@ -131,7 +131,7 @@ describe('proxies', () => {
     expect(proxy.requests).toHaveLength(1);
   });
 
-  it('a proxy tunnels TLS connections, which accept additionally trusted certificates', async () => {
+  it('TLS connections through a proxy accept certificates of additional authorities', async () => {
     const { key, cert } = createCertificate();
     const port = await listening(createTlsServer({ key, cert }, (_request, response) => json(response, KEYS)));
     const proxy = await startProxy();

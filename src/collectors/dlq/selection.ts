@@ -237,7 +237,7 @@ export function timeOf({ enteredAt, createdAt }: DlqEntry, meaning: DateField): 
 export const isUntimed = ({ enteredAt, createdAt }: DlqEntry, meaning: DateField) =>
   (meaning === 'entry' ? enteredAt : createdAt) === undefined;
 
-/** Minimum number of pages of a selection that is read in windows. */
+/** A selection is read in windows if it has at least this number of pages. */
 const MIN_PAGES = 100;
 /** Minimum pages per window. Each window wastes half a page on average. */
 const WINDOW_PAGES = 16;

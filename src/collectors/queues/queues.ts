@@ -85,7 +85,7 @@ function createQueues(options: QueuesOptions): Collector<QueuesFacts, QueuesFact
       });
       return {
         fold(before) {
-          // An unreadable row may be that of a missing queue.
+          // An unreadable row may belong to a known queue without a readable row, so such queues are kept.
           const kept = rejected === 0 ? [] : before.filter(({ name }) => !rows.has(name));
           const all = [...rows.values(), ...kept];
           const sizes = all.filter(({ name }) => name !== OTHER).map(queue => [queue.name, sizeOf(queue)] as const);
