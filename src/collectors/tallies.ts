@@ -20,7 +20,7 @@ export type Stored<T> = T & { readonly heard: number };
 interface TalliesOptions<T> {
   readonly prefix: string;
   readonly max: number;
-  /** Name that is exposed from the start, so that sums exist before the first event. */
+  /** Label value whose series is 0 from the start, so that `sum()` returns a value before the first event. */
   readonly first: string;
   readonly create: () => T;
 }

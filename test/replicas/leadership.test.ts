@@ -116,7 +116,7 @@ it('a standby logs a database outage without claiming that it polls', async () =
   expect(log.lines.map(({ message }) => message)).toEqual(['database unavailable: this standby cannot take over']);
 });
 
-it('confirm renews an expired lease, but not again while the database is certainly unavailable', async () => {
+it('confirm tries to renew an expired lease, but does not retry while the database is known to be unavailable', async () => {
   const { clock, shared, start } = setUp();
   const { leadership, renewals } = await start('one');
   const before = renewals();

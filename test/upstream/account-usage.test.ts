@@ -57,7 +57,7 @@ describe('account usage', () => {
     expect(counts.requests).toEqual({ 'account ok': 2 });
   });
 
-  it('a single record is read, and its usage is unknown if there are no statistics', async () => {
+  it('an account record outside a list is read, and the usage is unknown if the record has no statistics', async () => {
     const single = await start({ '/v2/qstash/user/1': [200, USER] }, '/v2/qstash/user/1');
     const found = await single.reader.account(signal());
     expect(found).toMatchObject({ plan: 'free' });

@@ -118,7 +118,7 @@ export function foldStep(
 ): void {
   const { now, serviceNow, meaning } = context;
   if (failure) {
-    // A retry would spend the budget that the next complete walk needs to find these entries.
+    // A retry would spend the budget that the next complete walk needs to find the entries that this round missed.
     if (round === 'new' && failure.error instanceof ImplausibleResponse) memory.tooMuchNew = failure.error;
     for (const selection of walk.selections) dropWalk(selection, walk);
     return;

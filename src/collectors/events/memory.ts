@@ -72,7 +72,7 @@ export const createQueueDeliveries = () => new BoundedMap<string, number>(MAX_QU
 
 type Deliveries = ReturnType<typeof createQueueDeliveries>;
 
-/** Adds what an event shows. Reading an event again changes nothing. */
+/** Records the time of a delivery from a queue. Reading an event again changes nothing. */
 export function noteEvent(deliveries: Deliveries, { queue, state, time }: DeliveryEvent): void {
   const at = state === 'delivered' ? time : 0;
   if (queue !== undefined && at > (deliveries.get(queue) ?? -1)) deliveries.set(queue, at);

@@ -154,7 +154,7 @@ export const MESSAGES: readonly AccountCheck[] = [
   }),
   defineCheck('messages_late', 'DeliveryMessagesLate', {
     severity: 'critical',
-    // Messages that fail after retries are late first: wait, because both alerts would report one incident.
+    // A message that fails after retries is late before it fails. Wait, so that one incident does not cause both alerts.
     for: 5 * MINUTE,
     keepFiringFor: KEEP_BURNING_FOR,
     when: 'the condition of `messages_failing`, but with overdue instead of failed messages, and with `objectives.onTime` instead of `objectives.delivered`. Messages on paused flow-control keys do not count. The condition is unknown during `messages_failing`, or if the agent cannot read which keys are paused',

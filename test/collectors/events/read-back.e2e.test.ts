@@ -44,7 +44,7 @@ const phase = fc.record({
   share: fc.constantFrom(1, 10, 100),
 });
 
-it('with any delay within the overlap, counts each event once and tracks lifecycles in order with few additional reads', {
+it('counts events that the log lists late (within events.overlap) once and in order, with few additional reads', {
   timeout: 120_000,
 }, async () => {
   await fc.assert(
