@@ -29,7 +29,7 @@ export function boundText(text: string, limit: number): string {
 
 /** Captures the host and port, as a URL parser finds them. */
 const HOST = /^[^:]*:[/\\]*(?:[^/\\?#]*@)?([^/\\?#]*)/;
-/** Maximum length of a host with its port (bytes). DNS allows 253 bytes for a host. */
+/** Maximum length of a host with its port (bytes, as written). DNS allows 253 bytes for a host, in Punycode. */
 const MAX_HOST_BYTES = 260;
 
 let last: { readonly text: string; readonly address: URL | null } = { text: '', address: null };

@@ -243,7 +243,7 @@ export const SCHEDULE_LIST = unpagedList<ServiceSchedule>((reader, ...of) => rea
     ...row,
     timeZone: tz,
     url: parseUrl(destination ?? '') ? bareUrl(destination) : undefined,
-    topic: parseUrl(destination ?? '') ? undefined : destination,
+    topic: parseUrl(destination ?? '') ? undefined : bareUrl(destination),
     createdAt: toIsoTime(createdAt),
     lastRunAt: toIsoTime(lastRunAt),
     nextRunAt: toIsoTime(nextRunAt),

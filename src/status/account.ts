@@ -33,7 +33,7 @@ const MAX_SCHEDULES = 200;
 
 /** Returns the host of a URL, or the name of a URL group. */
 const destinationOf = (destination: string | undefined) =>
-  orNull(destination === undefined ? undefined : (parseUrl(destination)?.host ?? destination));
+  orNull(destination === undefined ? undefined : (parseUrl(destination)?.host ?? bareAddress(destination)));
 
 function lastRunOf({ row }: ListedSchedule): AccountView['schedules'][number]['lastRun'] {
   const { lastRunStates: states } = row;

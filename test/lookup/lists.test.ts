@@ -8,8 +8,10 @@ import {
   queryOf,
   runList,
   runQueryOf,
+  SCHEDULE_LIST,
 } from '../../src/lookup/lists.ts';
 import type { CallbackState, DlqEntry } from '../../src/model/message.ts';
+import type { ServiceSchedule } from '../../src/model/service.ts';
 import { DLQ_FILTERS } from '../../src/upstream/api.ts';
 
 const ENTRY: DlqEntry = {
@@ -179,4 +181,14 @@ it.each([
   ['dlq', 'callbackState', 'stuck', 'must be one of in_progress, success, fail, canceled, unknown'],
 ] as const)('filterError for the list %s returns the error of the filter %s=%s, if any', (list, name, value, fault) => {
   expect(filterError(list, name, value)).toEqual(fault);
+});
+
+it.each([
+  'https://user:secret@host name/hook?token=secret',
+  `https://user:secret@${'一'.repeat(90)}.example/hook?token=secret`,
+  'user:secret@api.example.com/?token=secret',
+])('the list of schedules shows no secrets of a destination that is not a valid URL: %s', destination => {
+  const row = { scheduleId: 's', destination } as ServiceSchedule;
+  expect(JSON.stringify(SCHEDULE_LIST.json(row))).not.toContain('secret');
+  expect(jsonOf(SCHEDULE_LIST.json({ ...row, destination: 'group-1.a' }))).toMatchObject({ topic: 'group-1.a' });
 });
