@@ -203,11 +203,13 @@ async function reset(setup: Setup, worked: boolean): Promise<void> {
     file.close();
     if (!readFileSync(record).equals(bytes)) throw new Error('another process changed it');
   });
-  // A gateway may replace the status of a successful reset, so a response with a token is no refusal.
-  if (outcome.end === 'not_done' && !bytes.includes('"token"')) {
+  const isAnswered = outcome.end === 'answered';
+  const { message = '', reason = '' } = isAnswered ? {} : outcome.error;
+  const cause = reason === 'unauthorized' ? ': management.username or management.password is wrong.' : '.';
+  // A gateway may replace the status of a successful reset, so a response that mentions a token is kept.
+  const mayHaveToken = bytes.includes('token');
+  if (outcome.end === 'not_done' && !mayHaveToken) {
     forget(mark, record);
-    const { message, reason } = outcome.error;
-    const cause = reason === 'unauthorized' ? ': management.username or management.password is wrong.' : '.';
     const state = worked ? `${old} still works` : `the service does not accept ${old}, as before`;
     throw new RotationError(`${message}${cause} The token was not reset: ${state}.`);
   }
@@ -216,13 +218,10 @@ async function reset(setup: Setup, worked: boolean): Promise<void> {
     handOver(`${record} can't be written (${failure}). The response, which may contain new credentials:\n${text}\n`);
   }
   const started = { record, startedAt, bytes, failure };
-  const isAnswered = outcome.end === 'answered';
   const response = upstream.parseResetResponse(bytes);
   if (response && isAnswered) return finish(response, started, setup);
-  const what = isAnswered
-    ? 'The response of the account management is not an account record.'
-    : `${outcome.error.message}.`;
-  await settle(started, setup, what, isAnswered, worked);
+  const what = isAnswered ? 'The response of the account management is not an account record.' : `${message}${cause}`;
+  await settle(started, setup, what, isAnswered || mayHaveToken, worked);
 }
 
 /**

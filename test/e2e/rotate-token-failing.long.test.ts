@@ -126,6 +126,25 @@ describe('failed resets', () => {
     },
   );
 
+  it('rotate-token keeps the response if a gateway wraps it and refuses the request', async () => {
+    const rotation = await startRotation();
+    const gateway = await startHttpService(async (request, response) => {
+      const { authorization = '' } = request.headers;
+      const reset = await fetch(`${rotation.emulator.url}${request.url}`, {
+        method: 'POST',
+        headers: { authorization },
+      });
+      response.writeHead(403).end(JSON.stringify({ message: await reset.text() }));
+    });
+    rotation.configure({ managementUrl: gateway.url });
+    const { code, stderr } = await rotation.run();
+    const [record = ''] = rotation.records();
+    expect([code, rotation.resets()]).toEqual([1, 1]);
+    expect(readFileSync(record, 'utf8')).toContain(rotation.emulator.token);
+    expect(stderr).toContain(`The received part of the response is in ${record}`);
+    await gateway.close();
+  });
+
   it('rotate-token repeats a reset after the user has removed the marker file', async () => {
     const { rotation } = await failing({ kind: 'hang', acts: true });
     rotation.emulator.faults.clear();
