@@ -78,7 +78,6 @@ export function noteEvent(deliveries: Deliveries, { queue, state, time }: Delive
   if (queue !== undefined && at > (deliveries.get(queue) ?? -1)) deliveries.set(queue, at);
 }
 
-/** Deliveries since this process began to read the log at `from` (ms since the Unix epoch). */
 export interface OpenMessage {
   /** Undefined if the message was created before the first read of the log. */
   readonly createdAt: number | undefined;
@@ -185,6 +184,7 @@ export interface Memory {
   /** Length of a range (ms), adapted to the density of the log. */
   span: number;
   readonly traces: TraceCollector | undefined;
+  /** Deliveries since this process began to read the log at `from` (ms since the Unix epoch). */
   readonly queues: { from: number; readonly deliveries: Deliveries };
   savedAt: number;
   readonly touched: Set<string>;

@@ -19,7 +19,7 @@ import {
 import type { Schedule } from './schedule-options.ts';
 import { createSchedules } from './schedules.ts';
 import { createDestinationTally, createLogTally, type LogTally } from './tally.ts';
-import { type OpenTrace, TraceCollector, type TraceOptions } from './traces.ts';
+import { type OpenTrace, restoredTrace, TraceCollector, type TraceOptions } from './traces.ts';
 
 type StoredOpen = [number | null, number, number | null, number, 0 | 1, number?];
 type StoredEvent = [string, number, number, number, string, ...(readonly string[])];
@@ -112,7 +112,7 @@ export function restoreMemory(
       suspects.set(parseId(name), named);
     } else if (kind === 'schedule') scheduleRows.set(name, value);
     else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
-    else if (kind === 'traced' && traces) openTraces.set(parseId(name), JSON.parse(value) as OpenTrace);
+    else if (kind === 'traced' && traces) openTraces.set(parseId(name), restoredTrace(value));
     // Rows of a disabled setting, or of an earlier version.
     else if (kind === 'traced' || kind === 'starts') touched.add(key);
   }

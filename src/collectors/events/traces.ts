@@ -76,6 +76,12 @@ function originOf(url: string | undefined): string | undefined {
   return origin === '' || origin.length > MAX_TEXT ? undefined : origin;
 }
 
+/** Parses a stored trace. Earlier versions truncated origins, which are then no URLs. */
+export function restoredTrace(json: string): OpenTrace {
+  const trace = JSON.parse(json) as OpenTrace;
+  return { ...trace, origin: originOf(trace.origin) };
+}
+
 function addRow(trace: OpenTrace, row: DeliveryEvent): void {
   trace.publisher ??= row.publisher;
   trace.origin ??= originOf(row.url);
@@ -175,9 +181,10 @@ export class TraceCollector {
 
   /** Sends ended spans. Call it only after the rows are committed, so that a restart does not create other spans. */
   send(): void {
-    if (this.#ended.length > 0 || this.#dropped > 0) this.#options.send(this.#ended, this.#dropped);
+    const [ended, dropped] = [this.#ended, this.#dropped];
     this.#ended = [];
     this.#dropped = 0;
+    if (ended.length > 0 || dropped > 0) this.#options.send(ended, dropped);
   }
 
   #evictOldest(): void {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type OpenTrace, TraceCollector } from '../../../src/collectors/events/traces.ts';
+import { type OpenTrace, restoredTrace, TraceCollector } from '../../../src/collectors/events/traces.ts';
 import { EVENT_SEQUENCE, EVENT_STATES } from '../../../src/model/message.ts';
 import type { MessageSpan } from '../../../src/model/message-span.ts';
 import { PUBLISHER } from '../../support/message-span.ts';
@@ -317,6 +317,27 @@ describe('restarts and limits', () => {
     state,
     time,
     publisher: PUBLISHER,
+  });
+
+  it('restores a trace without an origin that an earlier version truncated', () => {
+    const origin = (of: string) => restoredTrace(JSON.stringify({ events: [], ids: {}, origin: of })).origin;
+    expect(origin(`https://${'a'.repeat(190)}\u2026${'0'.repeat(16)}`)).toBeUndefined();
+    expect([origin('https://x.example:8443'), origin('none')]).toEqual(['https://x.example:8443', undefined]);
+  });
+
+  it('spans that cannot be sent are not sent again', () => {
+    const sent: number[] = [];
+    const send = (spans: readonly MessageSpan[]) => {
+      sent.push(spans.length);
+      throw new Error('broken');
+    };
+    const collector = new TraceCollector({ account: 'a', baseUrl: 'http://x', send }, new Map());
+    collector.add({ message: 1n, time: 1 }, row('m', 'created', 1), false);
+    collector.add({ message: 1n, time: 2 }, row('m', 'failed', 2), false);
+    collector.follow({ message: 1n, state: 'failed', time: 2 }, true);
+    expect(() => collector.send()).toThrow('broken');
+    collector.send();
+    expect(sent).toEqual([1]);
   });
 
   it('drops the oldest of more than 100,000 open messages, and counts its span as dropped', () => {
