@@ -233,11 +233,16 @@ export function parseContent<T>(
     const at = schemaAt(path, json);
     return Object.keys(at?.properties ?? {}).concat((at?.propertyNames?.enum ?? []).map(String));
   };
-  const unknown = error?.issues.filter(({ code }) => code === 'unrecognized_keys').map(({ path }) => formatPath(path));
-  const errors = error?.issues.flatMap(issue => {
-    // An unknown key explains why no alternative is set.
-    if (unknown?.includes(formatPath(issue.path)) && /^must have .* one of /.test(issue.message)) return [];
+  const issues = error?.issues ?? [];
+  /** Paths of objects without any known key, which explains why no alternative is set. */
+  const unknown = issues.flatMap(issue =>
+    issue.code === 'unrecognized_keys' && Object.keys(Object(valueAt(value, issue.path))).length === issue.keys.length
+      ? formatPath(issue.path)
+      : [],
+  );
+  const errors = issues.flatMap(issue => {
+    if (unknown.includes(formatPath(issue.path)) && /^must have .* one of /.test(issue.message)) return [];
     return toErrors(issue, locate, allowed, path => valueAt(value, path));
   });
-  return { data, errors: errors ?? [] };
+  return { data, errors };
 }
