@@ -144,6 +144,12 @@ export function readWebConfig(file: string): { config: WebConfig; warnings: read
   if (!data) throw new ConfigError(faults);
   const errors: LocatedError[] = [];
   const { tls_server_config: tlsSection, basic_auth_users: users } = data;
+  // zod drops this key, and a port without users admits every request.
+  if (Object.hasOwn(Object((yaml.content as { basic_auth_users?: unknown } | null)?.basic_auth_users), '__proto__')) {
+    throw new ConfigError([
+      { ...yaml.locate(['basic_auth_users', '__proto__']), message: 'must be another user name' },
+    ]);
+  }
   // A truncated file must not disable authentication.
   if (!tlsSection && Object.keys(users).length === 0) {
     const message = 'sets nothing: must have tls_server_config, basic_auth_users with a user, or both';
