@@ -1,5 +1,5 @@
 import { createHash } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import { ENVIRONMENT, environmentText } from '../config/default-file.ts';
 import { namedFiles, ownFiles } from '../config/files.ts';
 import { ConfigError, type LoadedConfig, type LocatedError, loadConfig, withPath } from '../config/load.ts';
@@ -14,7 +14,7 @@ async function stateOf(file: string): Promise<string> {
   if (file === ENVIRONMENT) return environmentText(process.env);
   try {
     // A pipe would block a thread.
-    return whyNotRead(file, Number.POSITIVE_INFINITY) ?? (await readFile(file, 'utf8'));
+    return whyNotRead(await stat(file), Number.POSITIVE_INFINITY) ?? (await readFile(file, 'utf8'));
   } catch (error) {
     return `\0${(error as NodeJS.ErrnoException).code}`;
   }

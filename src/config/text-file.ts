@@ -1,5 +1,5 @@
 import { isUtf8 } from 'node:buffer';
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
 import { whyNotRead } from '../kit/regular-file.ts';
 import { ENVIRONMENT, environmentText } from './default-file.ts';
 import { ConfigError } from './errors.ts';
@@ -17,7 +17,7 @@ function faultIn(file: string, message: string, before = ''): ConfigError {
 export function readBytes(file: string, maxBytes?: number): Buffer {
   let why: string | undefined;
   try {
-    why = maxBytes === undefined ? undefined : whyNotRead(file, maxBytes);
+    why = maxBytes === undefined ? undefined : whyNotRead(statSync(file), maxBytes);
     if (why === undefined) return readFileSync(file);
   } catch (error) {
     const { code = 'error' } = error as NodeJS.ErrnoException;

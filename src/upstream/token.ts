@@ -1,4 +1,4 @@
-import { readFile } from 'node:fs/promises';
+import { readFile, stat } from 'node:fs/promises';
 import type { Clock } from '../kit/clock.ts';
 import { MAX_SECRET_BYTES, whyNotRead } from '../kit/regular-file.ts';
 import { type Env, type Secret, type SecretSetting, toToken } from '../kit/secret.ts';
@@ -14,7 +14,7 @@ export const fixedToken =
     token;
 
 async function readSecret(path: string): Promise<string> {
-  const why = whyNotRead(path, MAX_SECRET_BYTES);
+  const why = whyNotRead(await stat(path), MAX_SECRET_BYTES);
   if (why !== undefined) throw new Error(why);
   return readFile(path, 'utf8');
 }
