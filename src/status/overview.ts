@@ -152,7 +152,9 @@ export interface OverviewData {
 }
 
 export function overview({ rows, alerts, agentProblems, version, now }: OverviewData, query: OverviewQuery): Overview {
-  const firing = alerts.filter(({ state }) => state === 'firing');
+  const isCritical = ({ labels }: ShownAlert) => Number(labels.severity === 'critical');
+  const all = alerts.filter(({ state }) => state === 'firing');
+  const firing = all.sort((one, other) => isCritical(other) - isCritical(one));
   const firingOf = Map.groupBy(firing, ({ labels }) => labels.account);
   const problems = [...agentProblems, ...rows.flatMap(({ problems }) => problems)].sort(byWeight);
   const known = rows.flatMap(({ row }) => row.deadLetters ?? []);

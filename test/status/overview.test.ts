@@ -122,6 +122,13 @@ describe('overview', () => {
     ]);
   });
 
+  it('the overview lists critical alerts first, so that more than 100 warnings do not hide them', () => {
+    const alert = (severity: string) =>
+      ({ state: 'firing', labels: { alertname: severity, severity }, annotations: {}, value: 1 }) as const;
+    const { alerts, alertsFiring } = ask({}, { alerts: [...Array(150).fill(alert('warning')), alert('critical')] });
+    expect([alerts[0]?.labels.alertname, alerts.length, alertsFiring]).toEqual(['critical', 100, 151]);
+  });
+
   it('the overview returns null instead of 0 for sums before the first read', () => {
     expect(ask({}, { rows: [row('new', { state: 'unknown' })] })).toMatchObject({
       state: 'unknown',
