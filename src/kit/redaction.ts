@@ -43,7 +43,6 @@ interface Range {
   readonly to: number;
 }
 
-/** Visible characters of a text, with their positions in the original. */
 const INVISIBLE = /[\p{C}\p{Z}\s]/u;
 /** Percent-encoding and JSON escapes, also when encoded twice or three times, and the character references of HTML. */
 const ESCAPED = /%(?:25){0,2}[\da-f]{2}|&#x[\da-f]{2};|&#\d{2,3};|\\{1,2}u[\da-f]{4}|\\[\s\S]|[\s\S]/gi;
@@ -66,6 +65,7 @@ const visible = memoize((part: string) => {
   return char.length !== 1 || INVISIBLE.test(char) ? '' : char;
 }, 100_000);
 
+/** Returns the visible characters of a text, with their positions in the original. */
 function compact(text: string, pattern: RegExp) {
   const ranges: Range[] = [];
   let kept = '';

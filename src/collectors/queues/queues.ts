@@ -32,7 +32,7 @@ const perQueue = (all: QueuesFacts['shown'], numberOf: (queue: ServiceQueue) => 
 
 const lag = gauge({
   name: 'delivery_queue_lag',
-  help: 'Messages that wait in the queue, according to the service. The number may be too low.',
+  help: 'Messages that wait in the queue, according to the service. This number is not reliable: it may be too low.',
   labels: ['queue'],
   pick: ({ shown, beyondCap, beyondCapLag }) => [
     ...perQueue(shown, ({ lag }) => lag),
