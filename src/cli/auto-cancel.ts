@@ -113,7 +113,10 @@ const stopping = (name: string, description: string) =>
     .option('--by <name>', 'operator for the journal; default: the system user', operatorTextOption);
 
 const explainCommand = () =>
-  sub('explain', 'ask the agent how each rule evaluates an entry and what prevents a cancel; exit 1 if no agent tracks it')
+  sub(
+    'explain',
+    'ask the agent how each rule evaluates an entry and what prevents a cancel; exit 1 if no agent tracks it',
+  )
     .argument('<dlqId>', 'dlqId or messageId of the entry')
     .option('--account <name>', 'only this account')
     .option('--json', 'print JSON')

@@ -86,6 +86,9 @@ describe('POST routes', () => {
         text: '{"error":"needs a server.webConfigFile with basic_auth_users or RequireAndVerifyClientCert"}',
       });
       expect(commands).toEqual([]);
+      const open = await serve({}, {}, ON);
+      expect(await open.ask(PAUSE, post({ reason: 'x' }))).toMatchObject({ status: 403 });
+      expect(open.commands).toEqual([]);
       const named = await serve(tlsWith({ client_auth_type, client_ca_file: 'authority.pem' }), {}, ON);
       expect(await named.ask(PAUSE, { ...post({ reason: 'x' }), tls: CLIENT })).toMatchObject({ status: 200 });
     },
