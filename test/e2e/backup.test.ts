@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process';
 import {
   copyFileSync,
   existsSync,
+  globSync,
   mkdirSync,
   readdirSync,
   readFileSync,
@@ -9,7 +10,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { delimiter, join, resolve } from 'node:path';
+import { basename, delimiter, join, relative, resolve } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { openSqliteStore } from '../../src/store/sqlite.ts';
 import { type Agent, createAgent, unlimited } from '../support/agent.ts';
@@ -44,9 +45,20 @@ it('counters continue after a backup is restored and after files are copied from
   // A clean shutdown leaves one complete file.
   expect(existsSync(`${agent.store}-wal`)).toBe(false);
 
+  const old = statSync(agent.store).ino;
   const [, commands = ''] = /^### Restore$.*?```sh\n(.*?)```/ms.exec(readFileSync('docs/store.md', 'utf8')) ?? [];
-  execFileSync('sh', ['-e', '-c', commands.replaceAll('delivery-watch.db', 'store.db')], { cwd: agent.folder });
-  expect(readdirSync(join(agent.folder, 'replaced'))).toEqual(['store.db', 'store.db-lock']);
+  const restore = () =>
+    execFileSync('sh', ['-c', commands.replaceAll('delivery-watch.db', 'store.db')], { cwd: agent.folder });
+  const replaced = () => globSync(join(agent.folder, 'replaced-*/*'));
+  restore();
+  const names = replaced().map(file => basename(file));
+  expect(names.toSorted()).toEqual(['store.db', 'store.db-lock']);
+  await agent.start();
+  expect(await agent.end('SIGTERM')).toBe(0);
+  // A second restore keeps the store that the first one replaced.
+  restore();
+  expect(replaced()).toHaveLength(4);
+  expect(replaced().map(file => statSync(file).ino)).toContain(old);
   await agent.start();
   expect(await total(agent)).toBeGreaterThanOrEqual(20);
   // Events since the backup are counted again from the log.
@@ -104,7 +116,12 @@ it('the commands for Kubernetes in docs/store.md back up, restore and copy the s
   await set('new');
   run(restore);
   expect(await get('delivery-watch.db')).toBe('old');
-  expect(await get('replaced/delivery-watch.db')).toBe('new');
+  await set('newer');
+  run(restore);
+  expect(await get('delivery-watch.db')).toBe('old');
+  const replaced = globSync('data/replaced-*/delivery-watch.db', { cwd: folder });
+  const values = await Promise.all(replaced.map(file => get(relative('data', file))));
+  expect(values.toSorted()).toEqual(['new', 'newer']);
   expect(run(copy)).toMatch(/^copied \d+ rows of 1 accounts\n$/);
   expect(await get('new.db')).toBe('old');
 });
