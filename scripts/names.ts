@@ -1,5 +1,6 @@
-import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import type { Command } from 'commander';
 import { parse } from 'yaml';
 import { allCommands } from '../src/cli/cli.ts';
@@ -89,6 +90,12 @@ export async function publicNames(): Promise<PublicNames> {
   };
 }
 
-/** Whether the repository has the tag of this version. Its recorded names and store must then not change. */
-export const isReleased = (version: string, cwd = '.'): boolean =>
-  spawnSync('git', ['tag', '--list', `v${version}`], { cwd, encoding: 'utf8' }).stdout?.trim() === `v${version}`;
+/**
+ * Whether the repository has the tag of this version. Its recorded names and store must then not change. False without a repository,
+ * as in an unpacked archive. Throws if git cannot list the tags.
+ */
+export function isReleased(version: string, cwd = '.'): boolean {
+  if (!existsSync(join(cwd, '.git'))) return false;
+  const tags = execFileSync('git', ['tag', '--list', `v${version}`], { cwd, encoding: 'utf8', stdio: 'pipe' });
+  return tags.trim() === `v${version}`;
+}

@@ -52,6 +52,11 @@ it('the lock file has a checksum for every package, including Node.js, and no pa
   expect(JSON.parse(text('package.json')).allowScripts).toEqual({ protobufjs: false });
 });
 
+it('CI fetches the tags of released versions, so that `npm run check` protects their recorded names', () => {
+  const { steps }: { steps: { uses?: string; with?: object }[] } = parse(text('.github/workflows/ci.yml')).jobs.test;
+  expect(steps.find(({ uses }) => uses?.startsWith('actions/checkout@'))?.with).toMatchObject({ 'fetch-depth': 0 });
+});
+
 describe('release', () => {
   interface Step {
     readonly uses?: string;
