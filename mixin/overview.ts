@@ -89,8 +89,7 @@ const time: readonly PanelSpec[] = [
   {
     kind: 'heatmap',
     title: 'Time to deliver',
-    description:
-      'How long does it take to deliver a message after it is due, including retries? Dots are messages with a trace.',
+    description: 'How long does it take to deliver a message after it is due, including retries?',
     unit: 'seconds',
     width: 24,
     queries: each('{{le}}', eventBuckets(timeToDeliver)),
