@@ -93,34 +93,38 @@ const statesPanel = ({ queries, words }: StatesSpec) =>
 
 function heatmapPanel({ queries, unit = 'seconds' }: HeatmapSpec) {
   const { unit: countUnit, decimals = 0 } = UNITS.count;
-  return new heatmap.PanelBuilder()
-    .scaleDistribution(new common.ScaleDistributionConfigBuilder().type(common.ScaleDistribution.Linear))
-    .calculate(false)
-    .yAxis(
-      new heatmap.YAxisConfigBuilder().axisPlacement(common.AxisPlacement.Left).unit(UNITS[unit].unit).reverse(false),
-    )
-    .rowsFrame(new heatmap.RowsHeatmapOptionsBuilder().layout(common.HeatmapCellLayout.Auto).value('Messages'))
-    .cellValues(new heatmap.CellValuesBuilder().unit(countUnit).decimals(decimals))
-    .cellGap(1)
-    .color(
-      new heatmap.HeatmapColorOptionsBuilder()
-        .mode(heatmap.HeatmapColorMode.Scheme)
-        .scheme('Oranges')
-        .scale(heatmap.HeatmapColorScale.Exponential)
-        .exponent(0.5)
-        .steps(64)
-        .reverse(false),
-    )
-    .filterValues(new heatmap.FilterValueRangeBuilder().le(1e-9))
-    .showValue(common.VisibilityMode.Never)
-    .showLegend()
-    .tooltip(
-      new heatmap.HeatmapTooltipBuilder()
-        .mode(common.TooltipDisplayMode.Single)
-        .yHistogram(false)
-        .showColorScale(false),
-    )
-    .targets(overTime(queries, PromQueryFormat.Heatmap));
+  return (
+    new heatmap.PanelBuilder()
+      .scaleDistribution(new common.ScaleDistributionConfigBuilder().type(common.ScaleDistribution.Linear))
+      .calculate(false)
+      .yAxis(
+        new heatmap.YAxisConfigBuilder().axisPlacement(common.AxisPlacement.Left).unit(UNITS[unit].unit).reverse(false),
+      )
+      .rowsFrame(new heatmap.RowsHeatmapOptionsBuilder().layout(common.HeatmapCellLayout.Auto).value('Messages'))
+      .cellValues(new heatmap.CellValuesBuilder().unit(countUnit).decimals(decimals))
+      .cellGap(1)
+      .color(
+        new heatmap.HeatmapColorOptionsBuilder()
+          .mode(heatmap.HeatmapColorMode.Scheme)
+          .scheme('Oranges')
+          .scale(heatmap.HeatmapColorScale.Exponential)
+          .exponent(0.5)
+          .steps(64)
+          .reverse(false),
+      )
+      // Without exemplars, too: the default colour has no name.
+      .exemplarsColor('purple')
+      .filterValues(new heatmap.FilterValueRangeBuilder().le(1e-9))
+      .showValue(common.VisibilityMode.Never)
+      .showLegend()
+      .tooltip(
+        new heatmap.HeatmapTooltipBuilder()
+          .mode(common.TooltipDisplayMode.Single)
+          .yHistogram(false)
+          .showColorScale(false),
+      )
+      .targets(overTime(queries, PromQueryFormat.Heatmap))
+  );
 }
 
 function builderOf(spec: PanelSpec): Panel {

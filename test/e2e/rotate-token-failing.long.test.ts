@@ -177,7 +177,7 @@ describe('failed resets', () => {
     writeFileSync(rotation.tokenFile, 'long-gone');
     rotation.fault({ kind: 'hang' });
     const { stderr } = await rotation.run();
-    expect(stderr).toContain('and did not before, so it is unknown whether the token was reset.');
+    expect(stderr).toContain('and did not before this reset, so it is unknown whether the token was reset.');
   });
 
   it('rotate-token finishes a run that failed because of a full disk', async () => {

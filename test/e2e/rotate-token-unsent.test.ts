@@ -165,7 +165,7 @@ describe('unsent resets', () => {
       }
       const without = await run([]);
       expect([without.code, rotation.resets()]).toEqual([1, 0]);
-      expect(without.out).toContain(`${folders[0]} can't be written (EACCES); nothing was sent. --out FILE names`);
+      expect(without.out).toContain(`${folders[0]} can't be written (EACCES); nothing was sent. Use --out FILE`);
 
       const out = join(outside, 'new.json');
       const { code, out: output } = await run(['--out', out]);

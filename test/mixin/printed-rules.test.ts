@@ -64,7 +64,7 @@ describe('printed rules', () => {
 
   it.each(['sloe', 'slo,', ''])('rules print rejects the sets "%s" and names the allowed ones', async sets => {
     const { code, stderr } = await runCli(['rules', 'print', '--set', sets]);
-    expect([code, stderr]).toEqual([2, expect.stringMatching(/unknown: "(sloe)?"\. Allowed: default, slo\./)]);
+    expect([code, stderr]).toEqual([2, expect.stringMatching(/Unknown: "(sloe)?"\. Allowed: default, slo\./)]);
   });
 
   it('rules print inserts configured alerts, the job and the addresses of links', async () => {
