@@ -43,7 +43,7 @@ function identityOfReading(settings: AccountSettings, config: Config, env: Agent
 export interface Prepared {
   readonly loaded: LoadedConfig;
   readonly desired: ReadonlyMap<string, DesiredAccount>;
-  /** `delivery_account_info`, whose labels depend on all accounts. */
+  /** `delivery_account_info`, with labels that depend on all accounts. */
   readonly info: Family;
 }
 

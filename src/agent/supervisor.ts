@@ -36,7 +36,7 @@ const AGENT_WIDE: Tenant = {
 
 /** A part that all accounts share and that a reload replaces, such as the notifiers or the listener. */
 interface ProcessPart {
-  /** Creates the part for a configuration while the current part is in use. If it rejects, nothing has changed. */
+  /** Creates the part for a configuration while the current part is in use. Has no effect if it rejects. */
   prepare(loaded: LoadedConfig): Promise<PreparedPart> | PreparedPart;
 }
 
@@ -162,7 +162,7 @@ export class Supervisor {
     });
   }
 
-  /** Switches to another configuration and returns the changes. If it rejects, nothing has changed. Retries failed accounts. */
+  /** Switches to another configuration and returns the changes. Has no effect if it rejects. Retries failed accounts. */
   reload(next: LoadedConfig): Promise<readonly string[]> {
     return this.#inTurn(async () => {
       const before = this.#prepared;

@@ -273,7 +273,7 @@ export async function createAutoCancel(
     },
     /** Rereads callbacks after sent cancels, and decides once per complete walk. Rejects with StoreError and UpstreamError. */
     async run(signal: AbortSignal): Promise<void> {
-      // Detect clock steps even if nothing is due.
+      // Detect clock steps even if no decision is due.
       contexts.account();
       if (clock.monotonic() < notBefore) return;
       try {

@@ -108,8 +108,8 @@ export function createDecider(deps: DecideDeps) {
   }
 
   /**
-   * Opens the `candidates` breaker if too many callbacks are due, including those of planning rules. If no rule may act, records
-   * instead why the breaker would open. `found`: all stuck callbacks.
+   * Opens the `candidates` breaker if too many callbacks are due, including callbacks of planning rules. If no rule may act,
+   * records instead why the breaker would open. `found`: all stuck callbacks.
    */
   async function checkCandidates(
     found: readonly EvaluatedCallback[],

@@ -134,7 +134,7 @@ export function createSettling({ journal, reader, decisions, clock, stamp }: Set
     },
     /** Whether the last read-back found the callback in progress, so that another attempt is permitted. */
     mayRetry: (action: string): boolean => retriable.has(action),
-    /** Gives up actions whose episode has ended: a callback in progress is then another run. */
+    /** Gives up actions of ended episodes: a callback in progress is then another run. */
     async giveUpLost(evaluated: ReadonlySet<string>): Promise<void> {
       for (const id of retriable) {
         const action = journal.state.actions.get(id);

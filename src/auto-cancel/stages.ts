@@ -207,7 +207,7 @@ const nextDeliveryStage: CallbackStage = {
   },
 };
 
-/** Whether a reason is known only from a look-up of the next delivery. */
+/** Whether only a look-up of the next delivery can find a reason. */
 export const isAboutNextDelivery = (reason: string): boolean => reason in nextDeliveryStage.reasons;
 
 const CALLBACK_STAGES: readonly CallbackStage[] = [

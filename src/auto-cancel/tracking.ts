@@ -12,7 +12,7 @@ export function rulesOf(
   return autoCancel.mode === 'off' ? [] : rulesFor(autoCancel, account);
 }
 
-/** Returns what the rules require of complete walks. */
+/** Returns the requirements of the rules for complete walks. */
 export const trackingOf = (rules: readonly DetectionRule[], rescanEvery: number): CallbackTracking => ({
   walkEvery: walkEvery(rules, rescanEvery),
   maxGap: allowedGap(rules, rescanEvery),

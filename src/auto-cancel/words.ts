@@ -4,7 +4,7 @@ import { OBSERVED_FOR } from '../metrics/thresholds.ts';
 import type { FinalOutcome, JournalEntry, PlanOutcome } from '../model/journal.ts';
 import { STAGES } from './stages.ts';
 
-/** Completions of "Nothing is cancelled because …" by final outcome, and of "The planned callback: …" by plan outcome. */
+/** Completions of "Nothing is cancelled because …" by final outcome, or "The planned callback: …" by plan outcome. */
 export const ENDED: Readonly<Record<FinalOutcome | PlanOutcome, string>> = {
   planned: 'the rule only plans cancels',
   confirmed: 'the service reports the callback as cancelled',

@@ -77,7 +77,7 @@ export const hungWorkflows = (limits: { readonly perRun: number; readonly perHou
   cooldown: { perUrl: '0s' },
 });
 
-/** Returns settings that detect callbacks that have been stuck for hours. Nothing is cancelled. */
+/** Returns settings that detect callbacks that have been stuck for hours. Cancels are only planned. */
 function stuckCallback(speed: number) {
   const { collect, staleness, alerts } = usual(speed);
   return {

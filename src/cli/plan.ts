@@ -20,7 +20,7 @@ import { stopSignal } from './until-stopped.ts';
 
 const most = (values: readonly number[]) => (values.length === 0 ? undefined : Math.max(...values));
 
-/** Returns what the configuration of an account and its data require of a plan. Undefined values are unknown. */
+/** Derives the requirements for a plan from the configuration of an account and its data. Undefined values are unknown. */
 export function needsOf(
   { name, collect, objectives }: AccountSettings,
   config: Config,
@@ -91,7 +91,7 @@ async function measure(
   // A round without work sends fewer requests than usual.
   const requests = Math.max(leastRequests, after.requests - before.requests);
   const bytes = after.bytes - before.bytes;
-  // A round whose endpoint the service lacks runs less often.
+  // A round runs less often if the service lacks its endpoint.
   const rounds = DAY / Math.max(every * MEAN_INTERVAL, retry() ?? 0);
   return {
     collector,

@@ -44,11 +44,11 @@ export function serveCommand(): Command {
         reload = agent.reload;
         if (isRequested) void reload();
         const isLost = await Promise.race([stopped.then(() => false), agent.lost.then(() => true)]);
-        // Another process leads: nothing may be sent or written, and the supervisor restarts this process as a standby.
+        // Another process leads: do not send or write. The supervisor restarts this process as a standby.
         if (isLost) process.exit(1);
         await agent.close();
       } catch (error) {
-        // After a signal, a database that does not respond is no reason to report a failure.
+        // After a signal, an unresponsive database does not count as a failure.
         if (!isStopping) throw error;
         process.stderr.write(`${error}\n`);
       } finally {

@@ -22,7 +22,7 @@ export interface Settings {
 export const DEFAULT_JOB = 'delivery-watch';
 const DEFAULT_OBJECTIVES: Config['objectives'] = objectivesOptions.parse({});
 
-/** Sets of shipped rules: those of dashboards/rules/alerting.yaml and of slo.yaml. */
+/** Sets of shipped rules, from dashboards/rules/alerting.yaml and slo.yaml. */
 export const RULE_SETS = ['default', 'slo'] as const;
 export type RuleSet = (typeof RULE_SETS)[number];
 

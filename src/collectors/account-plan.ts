@@ -76,7 +76,7 @@ export const accountPlan = {
   isOptional: true,
 } satisfies CollectorKind<PlanFacts, typeof families> & { readonly rounds: (options: never) => Rounds };
 
-/** Describes the differences between two records; undefined if there are none. A value that one record lacks is not compared. */
+/** Describes the differences between two records; undefined if equal. A value that one record lacks is not compared. */
 function changeOf(before: AccountRecord | undefined, now: AccountRecord): string | undefined {
   const changes = (['plan', 'state'] as const).flatMap(name => {
     const [from, to] = [before?.[name], now[name]];
@@ -144,7 +144,7 @@ export function createAccountPlan({
   };
 }
 
-/** Returns the facts of the plan, whose limits are valid regardless of their age. */
+/** Returns the facts of the plan. The limits are valid regardless of their age. */
 export const planOf = (shown: Visible<PlanFacts> | undefined): PlanFacts | undefined => shown?.now ?? shown?.committed;
 
 /** Returns the retention of the dead-letter queue (s): as configured, else from the account's record. */

@@ -140,8 +140,8 @@ export interface Collector<Facts = unknown, Memory = unknown, Walk = unknown> ex
 }
 
 /**
- * Adapts a collector to the runner. Each round has one reader, whose requests have the round's priority. Cached responses older
- * than the shortest interval are not used: they would undo what the collector's other rounds have read since.
+ * Adapts a collector to the runner. Each round has one reader, which sends requests with the round's priority. Cached responses
+ * older than the shortest interval are not used: they would undo later reads of the collector's other rounds.
  */
 export function withReader<Facts, Memory, Walk>(
   collector: Collector<Facts, Memory, Walk>,
@@ -185,7 +185,7 @@ export function withAbsence<Facts, Memory, Walk>(
   };
 }
 
-/** A response that can be parsed, but whose content is impossible. */
+/** A response that can be parsed, but has impossible content. */
 export class ImplausibleResponse extends Error {
   override readonly name = 'Implausible';
   readonly reason = 'invalid_response';

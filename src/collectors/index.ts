@@ -78,7 +78,7 @@ export const isDeciding = (collector: string, round: string): boolean =>
 export const isOptional = (collector: string): boolean =>
   dataSources.find(({ name }) => name === collector)?.isOptional ?? false;
 
-/** Whether a collector is enabled whose data every service has. */
+/** Whether an enabled collector reads data that every service has. */
 export const isAnyEnabled = (collect: CollectOptions): boolean =>
   enabledKinds(collect).some(({ kind }) => !kind.isOptional);
 

@@ -6,7 +6,7 @@ export interface KeyFacts {
   /** Number of distinct keys plus unreadable rows in the list; undefined before the first list. */
   readonly keys: number | undefined;
   readonly shown: readonly FlowControlEntry[];
-  /** Number of selected keys beyond the cap, and of messages waiting on them. */
+  /** Number of selected keys beyond the cap, and number of messages waiting on them. */
   readonly beyondCap: number;
   readonly beyondCapWaiting: number;
 }

@@ -20,7 +20,7 @@ export type Stored<T> = T & { readonly heard: number };
 interface TalliesOptions<T> {
   readonly prefix: string;
   readonly max: number;
-  /** Label value whose series is 0 from the start, so that `sum()` returns a value before the first event. */
+  /** Label value of a series that is 0 from the start, so that `sum()` returns a value before the first event. */
   readonly first: string;
   readonly create: () => T;
 }
@@ -87,7 +87,7 @@ export function createTallies<T extends object>(
   }
 
   return {
-    /** Returns copies of all separate tallies, and of the remainder. */
+    /** Returns copies of all separate tallies and of the remainder. */
     copies: (): ReadonlyMap<string, T> =>
       new Map(
         [...placed].map(([name, counted]) => {

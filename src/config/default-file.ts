@@ -16,7 +16,7 @@ export const SEARCHED = `$DELIVERY_WATCH_CONFIG, ${PLACES.join(', ')}, or DELIVE
 
 const isSet = (env: Env, name: string) => (env[name] ?? '').trim() !== '';
 
-/** Returns the configuration of a command without `--config`; undefined if there is none. */
+/** Returns the configuration of a command without `--config`, or undefined. */
 export function defaultFile(env: Env, exists: (file: string) => boolean = existsSync): string | undefined {
   if (isSet(env, 'DELIVERY_WATCH_CONFIG')) return env.DELIVERY_WATCH_CONFIG;
   const isInEnvironment = Object.values(VARIABLES).some(names => names.some(name => isSet(env, name)));

@@ -44,7 +44,7 @@ function storeFiles(config: Config, env: Env): NamedFile[] {
 
 /**
  * Returns all files that settings name: `checkFiles` reads them, the agent watches some of them, and `doctor` checks the permissions
- * of those with secrets. Without `env`, omits files that the store's URL names.
+ * of files with secrets. Without `env`, omits files that the store's URL names.
  */
 export const namedFiles = (config: Config, env?: Env): readonly NamedFile[] => [
   ...secretsOf(config).flatMap(({ path, setting, what, isOptional }): NamedFile[] =>

@@ -26,7 +26,7 @@ import { readBytes, readText, tryRead } from './text-file.ts';
 import { MAX_FILE_BYTES, readWebConfig } from './web-config.ts';
 import { parseContent, readYaml, type YamlFile } from './yaml-file.ts';
 
-/** Maximum number of expected starts whose outcome is open at the same time. */
+/** Maximum number of expected starts with an open outcome at the same time. */
 const MAX_OPEN = 1000;
 /** A fixed day, so that the result does not depend on the date. */
 const FIRST_DAY = Date.UTC(2026, 0, 1);

@@ -7,7 +7,7 @@ import { ConfigError } from './errors.ts';
 /** Matches the first bytes of UTF-16 and UTF-32, in hexadecimal: a byte order mark, or an ASCII character. */
 const UTF_16 = /^(?:fffe|feff|0000feff|(?!00)..00|00(?!00)..|000000(?!00)..)/;
 
-/** Creates an error whose message has no content of the file. `before`: the text before the error's place. */
+/** Creates an error without content of the file in its message. `before`: the text before the error's place. */
 function faultIn(file: string, message: string, before = ''): ConfigError {
   const lines = before.split('\n');
   return new ConfigError([{ file, line: lines.length, column: `${lines.at(-1)}`.length + 1, path: '', message }]);

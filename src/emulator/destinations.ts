@@ -10,7 +10,7 @@ export interface Destination {
   readonly takesMs: number;
   /** Share of attempts that fail temporarily. */
   readonly flaky: number;
-  /** Share of messages whose attempts all fail. */
+  /** Share of messages for which all attempts fail. */
   readonly doomed: number;
   readonly retryMs?: number;
   /** Statuses of failed attempts: 0 without a response, 489 for non-retryable failures. */
@@ -173,7 +173,7 @@ export const destinations: readonly Destination[] = [
   },
 ];
 
-/** Parallelism by queue, so high that messages seldom wait unless the queue is paused. */
+/** Parallelism by queue, so high that messages rarely wait unless the queue is paused. */
 export const QUEUE_PARALLELISM: ReadonlyMap<string | undefined, number> = new Map([
   ['emails', 200],
   ['media', 100],

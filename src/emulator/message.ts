@@ -54,7 +54,7 @@ export class FailureCallback {
   }
 }
 
-/** Fields of a failed workflow run, in addition to those of its dead letter. */
+/** Fields of a failed workflow run, in addition to the fields of its dead letter. */
 export interface FailedRun {
   readonly workflowRunId: string;
   readonly workflowUrl: string;

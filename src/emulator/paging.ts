@@ -15,7 +15,7 @@ export interface PageRequest {
   readonly range: TimelineRange & { readonly after?: ListPlace | undefined };
 }
 
-/** Filters by parameter name. Each returns the values of a row to compare with the parameter; undefined if it has none. */
+/** Filters by parameter name. Each returns the values of a row to compare with the parameter, or undefined. */
 export type Filters<T> = Readonly<
   Record<string, (value: T, time: number, seq: number) => string | readonly string[] | undefined>
 >;

@@ -12,7 +12,7 @@ export interface Scenario {
    * creates them twice for each time; undefined if it behaves as usual.
    */
   schedule?(scheduleId: string, elapsedMs: number): 'stops' | 'fails' | 'paused' | 'deleted' | 'twice' | undefined;
-  /** Returns limits of a flow-control key that somebody set independently of the messages. */
+  /** Returns limits of a flow-control key that were set independently of the messages. */
   limits?(key: string, elapsedMs: number): PlannedLimits | undefined;
   /** Returns the share (0 to 1) of workflow runs that never end. */
   stuckRuns?(elapsedMs: number): number;
@@ -23,7 +23,7 @@ export interface Scenario {
   readonly isTidy?: boolean;
   takesMs?(usual: number, elapsedMs: number): number;
   stuck?(elapsedMs: number): number;
-  /** Share of attempts whose result is lost, so that the message is delivered again. */
+  /** Share of attempts with a lost result, so that the message is delivered again. */
   readonly redelivered?: number;
   /** Mean time between failed workflow runs; default 12 minutes. */
   readonly runFailsEveryMs?: number;

@@ -87,7 +87,7 @@ export class RowTimeline<T extends object> {
     this.#head = 0;
   }
 
-  /** Returns the first row at or after `fraction` (0 to below 1) of the timeline; undefined if there is none. */
+  /** Returns the first row at or after `fraction` (0 to below 1) of the timeline, or undefined. */
   at(fraction: number): (Position & { readonly value: T }) | undefined {
     let index = this.#head + Math.floor(fraction * (this.#rows.length - this.#head));
     while (this.#rows[index] && this.#rows[index]?.value === undefined) index++;

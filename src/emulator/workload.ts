@@ -69,7 +69,7 @@ function createSchedulePlan(agenda: Agenda, fateOf: (scheduleId: string) => Sche
   }
 
   return {
-    /** Plans the next start of a new schedule, or of a known schedule whose plan was lost. */
+    /** Plans the next start of a new schedule, or of a known schedule with a lost plan. */
     plan(scheduleId: string, cron: string, destination: Destination): void {
       const [, tz = 'UTC', fields = ''] = CRON.exec(cron) ?? [];
       const occurrenceAfter = createOccurrences(fields, tz);

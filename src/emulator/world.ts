@@ -63,7 +63,7 @@ interface WorkflowParts {
   readonly retentionMs: number;
 }
 
-/** First row number. It is so high that ids differ from those of other dead letters. */
+/** First row number. It is so high that ids differ from the ids of other dead letters. */
 const FIRST_SEQ = 1_000_000_000;
 
 const VISIT_AFTER_MS = 10 * 3_600_000;

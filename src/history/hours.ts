@@ -76,7 +76,7 @@ export class Hours {
   }
 
   /**
-   * Returns the values since `from`. The first one is at `from` or up to `EARLY` earlier, if such a value is known. Values
+   * Returns the values since `from`. The first one is at `from` or up to `EARLY` earlier, if such a value exists. Values
    * before `after` are omitted.
    */
   points(series: string, from: number, after: number): readonly Point[] {

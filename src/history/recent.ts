@@ -32,7 +32,7 @@ export function createRecentChanges({ recent }: Pick<AccountHistory, 'recent'>, 
     /** Returns the increase of a counter, which may have been reset; null if a value is unknown. */
     rise: (series: string, now: number | undefined, over: number) => since(series, now, over, riseOf),
     /**
-     * Returns the increase of a counter that starts at 0 with each process; 0 if nothing is recorded yet. Excludes increases in
+     * Returns the increase of a counter that starts at 0 with each process; 0 if no value is recorded yet. Excludes increases in
      * earlier processes, because their last counts are unknown.
      */
     riseInProcess(series: string, now: number, over: number) {

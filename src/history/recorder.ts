@@ -318,7 +318,7 @@ export class Recorder implements AccountHistory {
       return last.samples;
     }
     const known = last?.hour === hour ? this.#get(hour) : ((await this.#rows.load(hour)) ?? this.#get(hour));
-    // The samples of a newly opened hour were recorded before the last change of the clock. Drop samples whose time is after it.
+    // The samples of a newly opened hour were recorded before the last change of the clock. Drop samples with later times.
     const end = last && last.hour !== hour ? Math.min(at, this.#steppedAt) : at;
     const finished = last?.samples.chunk();
     if (last && finished && last.hour < hour) this.#past.set(last.hour, finished);

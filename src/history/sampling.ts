@@ -5,11 +5,11 @@ export interface Recorded {
   readonly family: Family;
   /** Labels over which values are summed. */
   readonly without?: readonly string[];
-  /** Maximum number of recorded series. Those with the largest values are recorded. */
+  /** Maximum number of recorded series. Series with the largest values are recorded. */
   readonly largest?: number;
   /** Whether the sum of all series is recorded, too. */
   readonly sum?: boolean;
-  /** Other families. A series of them is recorded if its labels equal those of a recorded series of this family. */
+  /** Other families. Their series are recorded if a recorded series of this family has equal labels. */
   readonly along?: readonly Family[];
 }
 

@@ -26,7 +26,7 @@ const GRACE = 1000;
 
 const CHECK_EVERY = 1000;
 
-/** Opens a port. Rejects with an error that names the address, and whose cause has the error code. */
+/** Opens a port. Rejects with an error that names the address; its cause has the error code. */
 export function listen(server: Server, { host, port }: Address): Promise<void> {
   return new Promise<void>((resolve, reject) => {
     const fail = (cause: NodeJS.ErrnoException) => {
@@ -170,7 +170,7 @@ export interface Tls {
   readonly admission: Admission;
 }
 
-/** Applies new certificates to new connections, and disconnects clients whose certificate is refused. */
+/** Applies new certificates to new connections, and disconnects clients with a refused certificate. */
 function keepCertificates(server: TlsServer, first: WebTls, { access, admission }: Tls, logBound: LogBound): void {
   let used = first;
   /** TLS settings at the start of each handshake, by client. The current settings may change during the handshake. */

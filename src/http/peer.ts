@@ -19,7 +19,7 @@ export const SIGNATURE = 'Delivery-Watch-Signature';
 export const FOREIGN_KEY = 'the request is not signed with the key of this store';
 /** Maximum clock skew (ms). A signature can be replayed for this long, with the same path and query. */
 const SKEW = 600_000;
-/** Timeouts of requests from commands, and of requests that a standby forwards, which may be look-ups (ms). */
+/** Timeout of requests from commands, and timeout of requests that a standby forwards, which may be look-ups (ms). */
 const [WITHIN, FORWARDED_WITHIN] = [5000, 15_000];
 const MAX_BODY_BYTES = 2 ** 24;
 

@@ -42,7 +42,7 @@ function sendProbe(request: IncomingMessage, response: ServerResponse): void {
   response.end(text === undefined ? 'not found\n' : isRead ? text : 'method not allowed\n');
 }
 
-/** `routes`: those of other modules, which are tried last. */
+/** `routes`: routes of other modules, which are tried last. */
 function createApp(
   served: HttpServed,
   responses: ResponseLimiter,

@@ -13,7 +13,7 @@ function nextDue(cron: string, tz: string, at: number): number | undefined {
 
 const NEVER = 'never occurs';
 
-/** Returns what is wrong with an expression; undefined if it is valid and has an occurrence. */
+/** Describes the error in an expression; undefined if it is valid and has an occurrence. */
 export function cronError(cron: string): string | undefined {
   try {
     // Croner also accepts dates and nicknames, which other programs do not support.
@@ -73,7 +73,7 @@ export interface Occurrence {
 /** Maximum time by which clocks are set back (ms). One hour is usual. */
 const MAX_SET_BACK = 3 * 3_600_000;
 
-/** Returns a function that finds the offset of a time zone from UTC at a time (ms). */
+/** Returns a function that finds the offset of a time zone from UTC at a given time (ms). */
 function createOffset(tz: string): (at: number) => number {
   if (tz === 'UTC') return () => 0;
   const format = new Intl.DateTimeFormat('en', { timeZone: tz, timeZoneName: 'longOffset' });

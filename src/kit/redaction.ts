@@ -59,7 +59,7 @@ function decoded(part: string): string {
   return part.length === 2 ? (JSON_ESCAPES[part.slice(1)] ?? part.slice(1)) : part;
 }
 
-/** Returns the folded character that a part stands for; "" if it is invisible. */
+/** Returns the folded character that a part represents; "" if it is invisible. */
 const visible = memoize((part: string) => {
   const char = folded(decoded(part));
   return char.length !== 1 || INVISIBLE.test(char) ? '' : char;

@@ -63,7 +63,7 @@ export function nameOf(setting: SecretSetting, key: string): string {
   return 'env' in setting ? `the environment variable ${setting.env}` : `${key} in the configuration`;
 }
 
-/** Returns why an environment variable cannot be used, or undefined. `wrongIn`: returns what is wrong with its text. */
+/** Returns why an environment variable cannot be used, or undefined. `wrongIn`: describes the error in its text. */
 export function envError(name: string, env: Env, wrongIn: (text: string) => string | undefined) {
   const text = env[name]?.trim();
   const wrong = text ? wrongIn(text) : 'is not set';

@@ -11,7 +11,7 @@ import {
   type RunQuery,
 } from '../upstream/api.ts';
 
-/** Compares the rows of a list with the filters that the service was asked to apply. */
+/** Compares the rows of a list with the filters of the request. */
 export interface Proof<Row> {
   /** Throws FilterContradiction if a row does not match. */
   add(page: Pick<ListPage<Row>, 'rows' | 'rejected'>): void;

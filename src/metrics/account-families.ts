@@ -4,7 +4,7 @@ import type { Family } from './family.ts';
 import { objectiveFamilies } from './objectives.ts';
 import { accountInfoFamily, ownFamilies } from './own.ts';
 
-/** Account families that alerts can refer to, except those of the collectors. */
+/** Account families that alerts can refer to, except families of the collectors. */
 export const accountFamilies: readonly Family[] = [
   ...Object.values(ownFamilies),
   ...Object.values(objectiveFamilies),

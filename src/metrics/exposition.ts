@@ -163,7 +163,7 @@ function join(families: readonly Family[], sources: readonly RenderedSource[], f
 }
 
 /**
- * Creates an exposition of `sources`, whose families of the same name must be equal. Errors of a source are passed to `onError`; the
+ * Creates an exposition of `sources`. Families of the same name must be equal. Errors of a source are passed to `onError`; the
  * source is then omitted until its revision changes. Omits accounts that `isShown` rejects at the time of a call.
  */
 export function createExposition(

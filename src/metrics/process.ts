@@ -16,7 +16,7 @@ export interface ProcessInfo {
   /** Hash of the configuration, which reveals differences within a fleet. */
   readonly configHash: string;
   readonly configLoadedAt: number;
-  /** Values of the label `endpoint` whose series exist from startup on. */
+  /** Values of the label `endpoint` with series from startup on. */
   readonly endpoints: readonly string[];
 }
 

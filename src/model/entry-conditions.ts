@@ -27,7 +27,7 @@ interface Alternatives {
 
 export type Conditions = Readonly<Partial<Record<ConditionKey, Alternatives | undefined>>>;
 
-/** Conditions on a dead letter: all of `match`, and none of `except`. */
+/** Conditions on a dead letter, which must meet all of `match` and none of `except`. */
 export interface EntrySelector {
   readonly match: Conditions;
   readonly except: Conditions;
@@ -38,7 +38,7 @@ const valuesOf = (key: ConditionKey, entry: DlqEntry) =>
 
 const MAX_SHOWN = 200;
 
-/** Condition keys whose values are URLs. */
+/** Condition keys with URLs as values. */
 const ADDRESSES: ReadonlySet<ConditionKey> = new Set(['url', 'workflowUrl', 'failureCallbackUrl']);
 
 /** Formats text from the service without control characters and URL queries, which may contain secrets. */

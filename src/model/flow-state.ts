@@ -26,7 +26,7 @@ const differs = (now: number | undefined, before: number | undefined) =>
  * Returns the state of a flow-control key from its last two reads, as the first of these that applies:
  *
  * 1. `paused`: the key is paused.
- * 2. `idle`: nothing waits.
+ * 2. `idle`: no message waits.
  * 3. `rate_limited`: the rate of the current period is used up.
  * 4. `parallelism_full`: as many deliveries run as the parallelism allows.
  * 5. `account_full`: as many deliveries run as the parallelism of the account allows.

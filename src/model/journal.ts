@@ -29,7 +29,7 @@ export type FinalOutcome = (typeof FINAL_OUTCOMES)[number];
 /** Results of planned callbacks. `in_progress`: still so when observation ended. `unknown`: not known to have ended by itself. */
 export const PLAN_OUTCOMES = ['success', 'failed', 'in_progress', 'unknown'] as const;
 export type PlanOutcome = (typeof PLAN_OUTCOMES)[number];
-/** Number of plans, and of plans by outcome. */
+/** Number of plans, in total and by outcome. */
 export type PlanCounts = Readonly<Record<'planned' | PlanOutcome, number>>;
 
 /** Response to a cancel. `unknown`: 5xx, an unexpected redirect, a timeout or a reset; the cancel may have taken effect. */

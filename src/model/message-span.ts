@@ -4,7 +4,7 @@ export interface SpanContext {
   readonly spanId: string;
 }
 
-/** A message whose publisher sampled its trace. */
+/** A message with a trace that its publisher sampled. */
 export interface TracedMessage {
   readonly account: string;
   /** Address of the service. */

@@ -15,7 +15,7 @@ export interface ComparedGroup {
   readonly labels: Labels;
   /** Alerts with a state that the receiver has not accepted. */
   readonly changed: Notice[];
-  /** Alerts whose latest state the receiver has accepted. */
+  /** Alerts for which the receiver has accepted the latest state. */
   readonly unchanged: Notice[];
 }
 

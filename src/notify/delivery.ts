@@ -64,7 +64,7 @@ export class Delivery {
   #isLoaded = false;
   /** Last identity that could be read. */
   #identity: string | undefined;
-  /** Retry states of the receiver, and of groups by id. */
+  /** Retry state of the receiver, and retry states of groups by id. */
   readonly #down: Retry;
   readonly #retries = new Map<string, Retry>();
   /** End of a group's wait (monotonic). */

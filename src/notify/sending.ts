@@ -67,8 +67,8 @@ export class Sending implements JournalWatcher {
   }
 
   /**
-   * Deletes the account's rows for removed receivers. For `NO_ACCOUNT`, first reads the logs of sent alerts; nothing is sent
-   * before. Rejects with StoreError.
+   * Deletes the account's rows for removed receivers. For `NO_ACCOUNT`, first reads the logs of sent alerts, before
+   * any notification is sent. Rejects with StoreError.
    */
   async open(account: string): Promise<void> {
     const { store } = this.#deps;

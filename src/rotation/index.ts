@@ -142,7 +142,7 @@ async function finish(response: upstream.ResetResponse, reset: StartedReset, set
 }
 
 /**
- * Settles a reset whose outcome is unknown. Returns false if this run must still reset the token. Throws RotationError if no
+ * Settles a reset with an unknown outcome. Returns false if this run must still reset the token. Throws RotationError if no
  * token is known to work. `what`: start of the message. `isKept`: whether to keep the response even if the old token still works.
  * `worked`: whether the service accepted the old token before; undefined if unknown.
  */

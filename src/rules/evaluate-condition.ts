@@ -66,8 +66,8 @@ function evaluateRatio(
 }
 
 /**
- * Evaluates a condition for one account. The result is unknown if data or history is missing. If rows are unreadable, only
- * series for which the condition certainly holds are known.
+ * Evaluates a condition for one account. The result is unknown if data or history is missing. If rows are unreadable, the
+ * result contains only series for which the condition certainly holds.
  */
 export function evaluateCondition(condition: AlertCondition, evidence: AlertEvidence): ConditionResult {
   const result = evaluateComplete(condition, evidence);

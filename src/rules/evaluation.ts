@@ -179,7 +179,7 @@ export function builtinResult(
       return { labels, value: 1, annotations, since };
     }),
   );
-  // An alert without its own subject represents several subjects. Any subject whose result is unknown may be one of them.
+  // An alert without its own subject represents several subjects. Any subject with an unknown result may be one of them.
   const isAbout = (subject: string | undefined, own: string | undefined) =>
     subject === undefined || own === undefined || own === OTHER || own === subject;
   return {

@@ -35,7 +35,7 @@ interface RoundState extends Omit<RoundStatus, 'stale'> {
 /** Interval between probes for an endpoint that the service lacks (ms). */
 const PROBE_EVERY = 3_600_000;
 
-/** Part of a round's state while nothing has been read. */
+/** Part of a round's state before its first read. */
 const UNREAD = {
   success: undefined,
   complete: undefined,
@@ -66,9 +66,9 @@ interface Attempt {
 interface StateOptions<Facts> {
   readonly account: string;
   readonly collector: string;
-  /** Rounds whose failures never cause the facts to be withdrawn. */
+  /** Failures of these rounds never cause the facts to be withdrawn. */
   readonly auxiliary?: readonly string[] | undefined;
-  /** Whether the service may lack the data, so that its state says nothing about the account. */
+  /** Whether the service may lack the data, so that the account's health does not depend on it. */
   readonly isOptional?: boolean | undefined;
   /** Freshness stored by an earlier process, by round. */
   readonly restored?: Readonly<Record<string, Freshness>> | undefined;
@@ -188,7 +188,7 @@ export function createCollectorState<Facts = unknown>(
       // Data of a round that is not due does not age, unless the last attempt failed.
       const isAgeing = why === 'waiting' || known.consecutiveFailures > 0;
       const freshFrom = isAgeing ? known.freshFrom : clock.monotonic() - Math.min(age(known), known.expectedEvery);
-      // A round that waits for a more frequent one is retried after the shortest interval, instead of its own, longer one.
+      // A round that waits for a more frequent one is retried after the shortest interval, because its own interval is longer.
       const isLate = why === 'waiting' && known.every > shortest;
       change(round, { idle: why, freshFrom, retry: isLate ? shortest : undefined });
     },

@@ -59,7 +59,7 @@ export const noView = ({ accounts }: Pick<Views, 'accounts'>, name: string): Req
     ? new RequestError(503, 'the account is not open yet', 5000)
     : new RequestError(404, 'no account with that name is configured');
 
-/** Returns the view that `found` returns. Throws RequestError if there is none, or if the account is not configured. */
+/** Returns the view that `found` returns. Throws RequestError if it returns undefined, or if the account is not configured. */
 function ofAccount<T>(views: Views, name: string, found: (name: string) => T | undefined): T {
   const view = views.accounts.includes(name) ? found(name) : undefined;
   if (view === undefined) throw noView(views, name);

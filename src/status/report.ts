@@ -20,7 +20,7 @@ function verdictOf(problems: readonly Problem[], isKnown: boolean): HealthVerdic
   return counted.length > 0 || !isKnown ? 'unknown' : 'healthy';
 }
 
-/** Returns the parts of an account whose data is not current or not complete. */
+/** Returns the parts of an account without current, complete data. */
 function unknownParts({ row }: OverviewRow, status: AccountStatus | undefined): AccountReport['unknown'] {
   const collectors = (status?.collectors ?? []).filter(
     ({ collector }) => collector !== accountPlan.name && !isOptional(collector),

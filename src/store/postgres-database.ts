@@ -41,7 +41,7 @@ const CREATION_MS = 60_000;
 const CLOSE_MS = 1000;
 const IDLE_MS = 60_000;
 
-/** Runs a few tasks concurrently. An error that affects all tasks also fails those that wait. */
+/** Runs a few tasks concurrently. An error that affects all tasks also fails waiting tasks. */
 function createLimit(concurrency: number) {
   const limit = pLimit({ concurrency, rejectOnClear: true });
   let failure: unknown;
@@ -75,7 +75,7 @@ class UrlClient extends Client {
   }
 }
 
-/** `sockets`: the open ones, which the pool maintains. `password`: returns the password, whose file may have changed. */
+/** `sockets`: open sockets, maintained by the pool. `password`: a function, because the file of the password may change. */
 function createPool(
   address: ReturnType<typeof parseAddress>,
   timeouts: typeof TIMEOUTS,

@@ -2,7 +2,7 @@ import type { Change } from '../model/change.ts';
 
 export { isGuardFailed, isNotHeld, isUndone } from './errors.ts';
 
-/** Rows of text, by account and key. Methods reject only with StoreErrors, whose `reason` is from a closed list. */
+/** Rows of text, by account and key. Methods reject only with StoreErrors, with a `reason` from a closed list. */
 export interface Store {
   /** Returns the account's rows with this key prefix, in no particular order. Includes every commit that has returned. */
   scan(account: string, prefix: string): Promise<ReadonlyMap<string, string>>;
@@ -49,14 +49,14 @@ export interface Leader {
 }
 
 /**
- * The lease on a store. At most one process has it, for the lease time after its last renewal. The database counts this time from
- * the renewal, the process from its earlier request for the renewal. `Store.commit` checks the lease's epoch.
+ * The lease on a store. At most one process owns it, for the lease time after its last renewal. The database counts this time
+ * from the renewal, the process from its earlier request for the renewal. `Store.commit` checks the lease's epoch.
  */
 export interface LeaderLease {
   readonly self: { readonly id: string; readonly url: string };
   readonly leaseTime: number;
   /**
-   * Renews the lease if this process has it, otherwise acquires it if it is free. `lost`: another process may have it, or it was
+   * Renews the lease if this process owns it, otherwise acquires it if it is free. `lost`: another process may have it, or it was
    * released; both are final. Calls are serialized. Rejects with StoreError.
    */
   renew(): Promise<'leader' | 'standby' | 'lost'>;

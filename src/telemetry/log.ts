@@ -21,7 +21,7 @@ function activeSpan(): object {
 type LineOptions = Pick<LogOptions, 'level' | 'format'>;
 
 export interface ProcessLog extends Log {
-  /** Changes the options, including those of child logs. */
+  /** Changes the options of this log and its child logs. */
   use(options: LineOptions): void;
 }
 

@@ -28,7 +28,7 @@ const isTraced = ({ enabled }: TracingOptions, env: Env) => enabled && !isDisabl
 
 export const tracesMessages = (options: TracingOptions, env: Env) => isTraced(options, env) && options.messages;
 
-/** Exports traces over OTLP: those of the agent, and spans of messages. */
+/** Exports traces of the agent and spans of messages over OTLP. */
 export class Traces {
   readonly #deps: TracesDeps;
   #current: PreparedTraces | undefined;
@@ -84,7 +84,7 @@ export class Traces {
     if (prepared !== this.#current) await prepared.close();
   }
 
-  /** Sends pending spans, those of replaced traces included. */
+  /** Sends pending spans, including spans of replaced traces. */
   async close(): Promise<void> {
     await Promise.all([this.#replaced, this.#current?.close()]);
   }

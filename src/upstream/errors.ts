@@ -116,7 +116,7 @@ interface FailedRead {
   readonly cause?: unknown;
 }
 
-/** Returns what an operator can do about a failed read or connection; empty for an unknown reason. */
+/** Returns the remedy for a failed read or connection; empty for an unknown reason. */
 export function remedyOf({ reason, serviceError, cause }: FailedRead): string {
   if (isOtherRegion(reason, serviceError)) return 'the token belongs to another region: check baseUrl';
   const code = cause === undefined ? '' : errorCode(cause);

@@ -5,7 +5,7 @@ export type AccountList = 'dlq' | 'events' | 'flow_control' | 'schedules' | 'que
 
 /** Number of consecutive rounds without a list after which it counts as empty. */
 const AGREEING_ROUNDS = 3;
-/** Maximum number of reads whose latest round is kept. Only a hostile service omits the lists of more reads. */
+/** Maximum number of reads for which the latest round is kept. Only a hostile service omits the lists of more reads. */
 const MAX_READS = 10_000;
 
 interface LatestRound {

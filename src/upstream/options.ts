@@ -20,7 +20,7 @@ interface PublicPlan {
   readonly retention: { readonly dlq: number; readonly events: number };
 }
 
-/** Published limits of the service's plans. Those of enterprise plans are individual. */
+/** Published limits of the service's plans. Limits of enterprise plans are individual. */
 export const PUBLIC_PLANS: Readonly<Record<(typeof PLAN_NAMES)[number], PublicPlan>> = {
   free: {
     title: 'free',

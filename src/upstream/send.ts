@@ -191,7 +191,7 @@ function explanationIn(body: string, type: string): string {
 }
 
 /**
- * Returns the explanation in an error response, bounded and redacted; undefined if there is none, or if the body is too long or
+ * Returns the explanation in an error response, bounded and redacted; undefined if it is missing, or if the body is too long or
  * too slow. Never throws. Without `secrets` the body is only drained, so that the connection can be reused.
  */
 async function readErrorText(

@@ -40,7 +40,7 @@ export function tokenSource(setting: SecretSetting, env: Env): TokenSource {
   return fixedToken(token);
 }
 
-/** Explains why the service rejects a token whose value includes the surrounding quotes. */
+/** Explains why the service rejects a token with surrounding quotes in its value. */
 const quotesIn = (token: string): string => (/^["']|["']$/.test(token) ? "the token's value contains quotes: " : '');
 
 /** Lists of which an account reads at least one. Only their 401 means a rejected token: other paths may need more rights. */

@@ -246,7 +246,7 @@ export function accountProbes(settings: AccountSettings, mayAct: boolean, deps: 
     const run = (signal: AbortSignal) => readFilter(reader, match, signal).catch(onRefusal(fail, FILTER_REMEDY));
     return { name: `filter ${name}`, needs: ['dlq'], run };
   });
-  // The action token is checked by reading; nothing is cancelled.
+  // Check the action token by reading, without a cancel.
   const checkAction = async (signal: AbortSignal) => {
     if (!token || !mayAct) return skip('no rule may act, so the token is not loaded');
     const actionReader = openQuietReader({ ...settings, token }, deps, readLimit(deps) * 0.9);

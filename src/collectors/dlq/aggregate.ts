@@ -5,7 +5,7 @@ import type { Routes } from '../routes.ts';
 import { createEnds, type QueueEnds } from './ends.ts';
 import { addToKinds, createKinds, type DeadLetterKinds, NO_VALUE, type RoutedAddress } from './kinds.ts';
 
-/** Returns the value or the values of an entry; undefined or an empty list if it has none. */
+/** Returns the value or the values of an entry; undefined or an empty list if missing. */
 type ValueOf = (entry: DlqEntry, destination: RoutedAddress) => string | readonly string[] | undefined;
 
 export const DIMENSIONS = {

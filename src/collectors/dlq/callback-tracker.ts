@@ -31,7 +31,7 @@ const CLOCK_STEP = 30_000;
 export const MAX_SIGHTINGS = 10_000;
 /** Maximum total text length of an account's sightings (characters). One sighting usually has a few hundred characters. */
 const MAX_TOTAL_TEXT = 16 * 1024 * 1024;
-/** Maximum length of a text, and of all labels of an entry together (characters). Longer values count as not reported. */
+/** Maximum length of a text, and maximum total length of an entry's labels (characters). Longer values count as not reported. */
 const MAX_TEXT = 2048;
 const MAX_ID = 512;
 

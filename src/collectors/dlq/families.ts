@@ -67,7 +67,7 @@ function cut(counts: ReadonlyMap<string, number>, shown: ReadonlySet<string>): M
   return others > 0 ? kept.set(OTHER, others) : kept;
 }
 
-/** Maximum number of kinds with a series, and of kinds in each sample of the history. The largest kinds are kept. */
+/** Maximum number of kinds with a series, and maximum number in each sample of the history. The largest kinds are kept. */
 export const MAX_KINDS_SHOWN = 50;
 
 /** Returns the kinds. `count`: undefined before the first complete walk of this process. */

@@ -19,7 +19,7 @@ export interface DeadLetterKind {
 
 export interface DeadLetterKinds {
   readonly byKey: Map<string, DeadLetterKind>;
-  /** Unreadable entries, entries whose status may be unreadable, and entries of kinds beyond `MAX_KINDS`. */
+  /** Unreadable entries, entries with a possibly unreadable status, and entries of kinds beyond `MAX_KINDS`. */
   ungrouped: number;
 }
 
@@ -39,7 +39,7 @@ const VERSION = /^v\d{1,3}$/i;
 const MAX_SEGMENT = 40;
 const MAX_SEGMENTS = 12;
 
-/** Writes `*` for segments that probably differ between messages: long ones, and those with a digit that are not versions. */
+/** Writes `*` for segments that probably differ between messages: long segments, and segments with a digit except versions. */
 export function shapeOf(path: string): string {
   const segments = path.split('/', MAX_SEGMENTS);
   const shape = segments.map(segment =>

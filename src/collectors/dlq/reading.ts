@@ -47,7 +47,7 @@ export interface Bound {
  * endless.
  */
 export const WALK_LIMIT: Bound = { entries: 2_000_000, pages: 40_000 };
-/** Limit of a read for new entries, whose rows stay in memory until it ends. If more arrive, a complete walk finds them. */
+/** Limit of a read for new entries, which keeps its rows in memory until it ends. If more arrive, a complete walk finds them. */
 export const NEW_READ_LIMIT: Bound = { entries: 100_000, pages: 2000, bytes: MAX_READ_BYTES };
 
 /** A filter's list may have twice as many pages as the queue, plus this number. A longer list is assumed to be endless. */

@@ -16,7 +16,7 @@ const halves = new Uint32Array(scratch.buffer);
 
 /**
  * Entries of a selection as 64-bit hashes in flat arrays, at up to 29 bytes each. A million strings would take 250 MB. A new
- * entry is a newcomer until it is kept. A walk marks what it sees; at its end, unmarked entries are removed.
+ * entry is a newcomer until it is kept. A walk marks each listed entry; at its end, unmarked entries are removed.
  */
 export class Roster {
   readonly #chunks = new Map<number, Chunk>();

@@ -47,7 +47,7 @@ export interface Walk {
   pending: Read[];
   isRead: boolean;
   changes: number;
-  /** Newest entry whose entry time is later than its creation time. Used to detect which of the two `fromDate` refers to. */
+  /** Newest entry with an entry time later than its creation time. Used to detect which of the two `fromDate` refers to. */
   probe: DlqEntry | undefined;
   /** Whether any row was unreadable or incomplete. */
   isPartial: boolean;

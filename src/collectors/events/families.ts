@@ -69,7 +69,7 @@ export function eventTotals(facts: Pick<EventsFacts, 'destinations'> | undefined
 
 const { gauge, counter, histogram } = familiesOf<EventsFacts>();
 
-/** Returns samples by destination, or those of all events together. */
+/** Returns samples by destination, or samples of all events together. */
 const perDestination = <L extends string>(
   { destinations, labelled }: EventsFacts,
   countsOf: (tally: DestinationTally) => readonly Sample<L>[],

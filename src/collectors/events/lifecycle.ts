@@ -59,7 +59,7 @@ function replace(
   touched.add(rowOf(message));
 }
 
-/** Counts the suspects up to the time to which the log has been swept, and drops those whose result may be unreadable or lost. */
+/** Counts the suspects up to `sweptTo`, and drops suspects with a possibly unreadable or lost result. */
 export function settleRedeliveries(memory: Memory): void {
   if (!memory.checkpoint) return;
   const { sweptTo, unread } = memory.checkpoint;

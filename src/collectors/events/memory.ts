@@ -62,7 +62,7 @@ export function createRecentEvents(window: number) {
   };
 }
 
-/** Time of the last delivery of each queue that the log lists (ms since the Unix epoch); 0 if no delivery is known. */
+/** Time of the last delivery of each queue that the log lists (ms since the Unix epoch); 0 without a known delivery. */
 export type QueueDeliveries = ReadonlyMap<string, number>;
 
 /** Maximum number of queues. The queues with the newest deliveries are kept. */

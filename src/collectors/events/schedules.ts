@@ -17,7 +17,7 @@ export interface DoubleStart {
 const ONE_START = 1000;
 /** Another message for the same URL within this time (ms) is a second start, because schedules start at most once a minute. */
 export const NEXT_START = 30_000;
-/** Maximum number of recent starts, and of schedules with repeated starts. */
+/** Maximum number of recent starts, and maximum number of schedules with repeated starts. */
 const MAX = 5000;
 
 /** Finds schedules that start twice for the same time, by schedule id. */

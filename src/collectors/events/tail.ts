@@ -28,7 +28,7 @@ export interface TailOptions extends Limits {
   readonly isSwept: boolean;
 }
 
-/** A read of the log up to the current time, one range at a time, oldest first. It repeats the end of the previous read. */
+/** A read of the log up to the current time, range by range, oldest first. It repeats the end of the previous read. */
 export interface TailWalk {
   /** Start of the read by the service's clock, or the time of the newest known event if that is later. */
   readonly until: number;

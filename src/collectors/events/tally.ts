@@ -50,7 +50,7 @@ export interface LogTally extends Waits {
   readonly attempts: Record<MessageOutcome, HistogramState>;
   readonly untracked: Record<(typeof UNTRACKED)[number], number>;
   overdue: number;
-  /** Messages delivered or failed before the on-time target, and messages whose target has passed. */
+  /** Messages delivered or failed before the on-time target, and messages past their target. */
   due: number;
   /** Messages in `due` that were delivered before the target. */
   onTime: number;

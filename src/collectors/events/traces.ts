@@ -3,7 +3,7 @@ import { boundText, parseUrl } from '../../kit/text.ts';
 import { type DeliveryEvent, EVENT_SEQUENCE, type EventState, isEnd } from '../../model/message.ts';
 import type { MessageSpan, MessageSpans, SpanContext } from '../../model/message-span.ts';
 
-/** Maximum number of open messages whose events are kept. */
+/** Maximum number of open messages for which events are kept. */
 const MAX_OPEN = 100_000;
 /** Maximum number of events per message, without its end. */
 const MAX_EVENTS = 200;
@@ -35,7 +35,7 @@ export interface OpenTrace {
   isPartial: boolean;
   /** Set with the first span, because later spans must refer to the same ids. */
   ids?: { readonly traceId: string; readonly deliveryId: string };
-  /** Number of attempts whose spans are not needed any more. */
+  /** Number of attempts for which spans are not needed any more. */
   done: number;
 }
 
@@ -48,7 +48,7 @@ interface Attempt extends Pick<MessageSpan, 'start' | 'end' | 'result' | 'status
 const byTime = (a: TracedEvent, b: TracedEvent) =>
   a.time - b.time || EVENT_SEQUENCE.indexOf(a.state) - EVENT_SEQUENCE.indexOf(b.state);
 
-/** Returns the attempts whose result is known. An attempt without a listed start begins with its result. */
+/** Returns the attempts with a known result. An attempt without a listed start begins with its result. */
 function attemptsOf(sorted: readonly TracedEvent[]): Attempt[] {
   const attempts: Attempt[] = [];
   let number = 0;

@@ -21,9 +21,9 @@ export interface TrackedKey extends FlowControlEntry {
 
 export interface FlowControlFacts extends KeyFacts {
   readonly shown: readonly TrackedKey[];
-  /** Limits of the shown keys, and of other keys whose limits have changed. */
+  /** Limits of the shown keys and of other keys with changed limits. */
   readonly limits: TrackedLimits;
-  /** Parallelism of the account. Empty if unknown; undefined if nothing waits or the service does not report it. */
+  /** Parallelism of the account. Empty if unknown; undefined if no message waits or the service does not report it. */
   readonly parallelism?: GlobalParallelism | undefined;
 }
 

@@ -80,7 +80,7 @@ export function followLimits(
   return { limits, changes };
 }
 
-/** Selects at most `most` keys to show: listed ones, then those with changes, whose counters must not vanish. */
+/** Selects at most `most` keys to show: listed keys, then changed keys, because their counters must not vanish. */
 export function shownLimits(limits: TrackedLimits, isListed: (key: string) => boolean, most: number): TrackedLimits {
   const [listed, others] = [
     [...limits].filter(([key]) => isListed(key)),

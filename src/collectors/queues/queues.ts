@@ -18,7 +18,7 @@ type QueuesOptions = z.output<typeof options>;
 export interface QueuesFacts {
   /** The longest first. */
   readonly shown: readonly ServiceQueue[];
-  /** Number of queues beyond the cap, and of messages waiting in them. */
+  /** Number of queues beyond the cap, and number of messages waiting in them. */
   readonly beyondCap: number;
   readonly beyondCapLag: number;
 }

@@ -21,7 +21,7 @@ import type { EventsFacts } from '../events/families.ts';
 import type { Schedule } from '../events/schedule-options.ts';
 import { type DoubleStart, NEXT_START, scheduleFamilies } from '../events/schedules.ts';
 
-/** What reads have shown about one schedule, as stored. Times are in milliseconds since the Unix epoch. */
+/** Stored results of the reads of one schedule. Times are in milliseconds since the Unix epoch. */
 export interface ScheduleHistory extends Pick<ServiceSchedule, 'cron' | 'tz' | 'paused' | 'lastRunAt'> {
   readonly id: string;
   /** The first announced start that no read has evaluated. The service announces the next one even if this one is missed. */
@@ -57,7 +57,7 @@ const MAKE_UP = 60 * MINUTE;
 
 type OccurrenceAfter = ((time: number) => Occurrence | undefined) | undefined;
 
-/** Evaluates the starts expected up to `at`: first the announced start, then those of the cron expression. */
+/** Evaluates the starts expected up to `at`: first the announced start, then starts of the cron expression. */
 function addMissed(history: ScheduleHistory, announced: number | undefined, at: number, after: OccurrenceAfter) {
   let { expectedTo, missed, missedAt } = history;
   const from = firstExpected(history);
@@ -144,7 +144,7 @@ const options = z.strictObject({
 export type SchedulesOptions = z.output<typeof options>;
 
 export interface SchedulesServices {
-  /** Configured schedules, whose starts are expected in the event log. */
+  /** Configured schedules. The event log is expected to contain their starts. */
   readonly schedules?: readonly Schedule[] | undefined;
   readonly serviceClock?: ServiceTime | undefined;
   /** Returns the committed repeated starts of the event log, by schedule id. */
@@ -176,7 +176,7 @@ interface Memory {
 
 /** Time for which a removed schedule is kept (ms). */
 const KEPT = 86_400_000;
-/** A list whose length is a multiple of this may be cut off by the service. */
+/** The service may have cut off a list if its length is a multiple of this number. */
 const PAGE = 100;
 
 const ROW = 'schedule/';
@@ -192,7 +192,7 @@ const { gauge, counter } = familiesOf<ScheduleListFacts>();
 const each = (all: readonly ListedSchedule[], numberOf: (schedule: ListedSchedule) => number | undefined) =>
   all.flatMap(schedule => optionalSample({ schedule: schedule.name }, numberOf(schedule)));
 const flag = (value: boolean | undefined) => (value === undefined ? undefined : Number(value));
-/** Schedules whose starts are not expected in the event log. */
+/** Schedules without expected starts in the event log. */
 const own = ({ listed }: ScheduleListFacts) => listed.filter(({ isConfigured }) => !isConfigured);
 
 const paused = gauge({
@@ -284,7 +284,7 @@ function createScheduleList(
   const crons = createCrons();
   const turns = createYielder();
 
-  // A listed schedule whose id is the name of a configured schedule would have the same series.
+  // A listed schedule would share the series of a configured schedule if its id were that schedule's name.
   const names = new Map([
     ...configured.map(({ name }) => [name, name] as const),
     ...configured.map(({ match, name }) => [match.scheduleId ?? name, name] as const),

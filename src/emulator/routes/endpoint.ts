@@ -1,7 +1,7 @@
 import type { Request, Response } from 'express';
 import type { EmulatorState } from '../state.ts';
 
-/** Handler of a request. `parameter`: the decoded path parameter; "" if there is none. */
+/** Handler of a request. `parameter`: the decoded path parameter, or "". */
 export type Handler = (state: EmulatorState, request: Request, response: Response, parameter: string) => void;
 
 export interface Route {

@@ -8,7 +8,7 @@ const OWN = /^\/(metrics|metrics\/agent|-\/.*|assets\/.*|api\/v1\/sd)\/?$/i;
 
 /** Returns the code of a network or TLS error instead of its message, which may contain text of the server. */
 function causeOf(error: unknown): string {
-  // After a timeout, the error is an AbortError, whose cause is the timeout.
+  // After a timeout, the error is an AbortError with the timeout as its cause.
   const { cause = error } = error instanceof Error ? error : {};
   if (!(cause instanceof Error)) return '';
   return 'code' in cause && typeof cause.code === 'string' ? cause.code : cause.message;

@@ -109,7 +109,7 @@ export interface CheckedSchedule extends Partial<Omit<ScheduleFacts, 'lastStarte
   readonly lastStarted?: number | undefined;
   /** Result of the last expected start. */
   readonly state: 'ok' | 'missed' | 'late' | 'failing' | 'paused' | 'unknown';
-  /** Collector whose data shows missed starts. */
+  /** Collector of the data that shows missed starts. */
   readonly source: 'events' | 'schedules';
   readonly listed?: ListedSchedule | undefined;
   readonly missed: number;
@@ -159,7 +159,7 @@ function listedStateOf({ row, history }: ListedSchedule): CheckedSchedule['state
   return hasFailed(row) ? 'failing' : 'ok';
 }
 
-/** Returns the configured schedules, and those that only the service lists. */
+/** Returns the configured schedules and schedules that only the service lists. */
 function schedulesOf({ events, schedules }: ShownFacts): readonly CheckedSchedule[] {
   const listed = new Map(schedules?.now?.listed.map(each => [each.name, each]));
   const configured = [...(events?.committed?.schedules ?? [])].map(([name, { missed, late }]): CheckedSchedule => {

@@ -32,8 +32,8 @@ const COUNTED_FOR = 5 * MINUTE;
 
 /**
  * Returns the length of the longest part of a window (ms) that starts and ends while events are counted in real time; undefined
- * if there is none. After an outage, all missed events are counted at once, so a part that starts during the outage would contain
- * older events. Hourly values exist only for times at which events are counted in real time.
+ * without such a part. After an outage, all missed events are counted at once, so a part that starts during the outage would
+ * contain older events. Hourly values exist only for times at which events are counted in real time.
  */
 export function countedPart({ recent, isCounting, now }: CheckInput, over: number): number | undefined {
   const counting = recent(ownFamilies.counting.name, Math.min(over, ALWAYS)).filter(({ value }) => value === 1);

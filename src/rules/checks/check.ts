@@ -24,7 +24,7 @@ export interface Unknown extends Pick<Finding, 'subject'> {
 
 export const UNKNOWN: Unknown = { isUnknown: true };
 
-/** Result of a check: findings, and subjects whose result is unknown. A plain string is a finding with only a text. */
+/** Result of a check: findings, and subjects with an unknown result. A plain string is a finding with only a text. */
 export type Findings = CheckOutcome | readonly CheckOutcome[];
 export type CheckOutcome = string | Finding | Unknown;
 export type FoundOf = Omit<Finding, 'subject'> | 'unknown' | false | undefined;
@@ -43,8 +43,8 @@ export interface Check<I> extends Durations {
   /** Whether the alert is sent only if `alerts.builtin.enable` lists the kind. */
   readonly isOff?: boolean;
   /**
-   * Collector whose data the check reads. The check applies only to accounts that enable this collector. Without current data,
-   * the result is unknown; partial data can prove a finding but not rule one out.
+   * Collector of the data that the check reads. The check applies only to accounts that enable this collector. Without current
+   * data, the result is unknown; partial data can prove a finding but not rule one out.
    */
   readonly collector?: keyof ShownFacts;
   /** Whether partial data suffices, because the check reads only a size that includes unreadable rows. */

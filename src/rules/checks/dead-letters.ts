@@ -76,7 +76,7 @@ export function withGrowingKind(input: CheckInput, sentence: string): Finding | 
   const [first] = kinds.toSorted((a, b) => (b.by ?? 0) - (a.by ?? 0));
   if (first?.by === undefined || first.by <= 0 || all <= 0) return undefined;
   const { kind, by } = first;
-  // A kind whose growth is unknown, or a kind that is not shown, has grown by at most its size.
+  // A kind with unknown growth, or a kind that is not shown, has grown by at most its size.
   const isHidden = (input.shown.dlq?.now?.kinds.count ?? 0) > kinds.length;
   const unknown = [...kinds.filter(each => each.by === undefined), ...(isHidden ? kinds.slice(-1) : [])];
   if (2 * by <= all && unknown.some(each => each.kind.messages > by)) return undefined;
@@ -93,7 +93,7 @@ const queueOf = ({ shown: { dlq } }: CheckInput) => {
   return { messages, oldestEntered, counted: dlq?.committed?.selections.get('all') };
 };
 
-/** Earlier period whose largest size is compared with the current size. A queue drained every hour peaks in this period. */
+/** Earlier period. The current size is compared with the largest size in it. A queue drained every hour peaks in this period. */
 const BEFORE = { from: 90 * MINUTE, to: 10 * MINUTE } as const;
 /** Time for which a size must last to count as settled (ms). */
 const SETTLED_FOR = 15 * MINUTE;
@@ -191,7 +191,7 @@ function stuck({ shown, autoCancel }: CheckInput): { number: number; rule: strin
     });
 }
 
-/** Returns the oldest entry's age at the last complete walk (ms) if it exceeds `RETENTION_EXCEEDED`, and since when it does. */
+/** Returns the oldest entry's age at the last complete walk (ms) and since when it exceeds `RETENTION_EXCEEDED`, if it does. */
 function exceededRetention(input: CheckInput) {
   const { retention, rounds } = input;
   const entered = toAgentTime(input, queueOf(input).oldestEntered);

@@ -86,7 +86,7 @@ export const lastChanges = (limits: KeyLimits | undefined) =>
     return last ? [{ limit, ...last }] : [];
   }).sort((a, b) => b.at - a.at);
 
-/** Returns the keys whose limits changed in the last day, the latest first. */
+/** Returns the keys with changed limits in the last day, the latest first. */
 const recentlyChanged = ({ shown: { flow_control: read }, now }: CheckInput) =>
   [...(read?.committed?.limits ?? [])]
     .map(([key, limits]) => ({ key, changes: lastChanges(limits).filter(({ at }) => now - at < CHANGE_SHOWN_FOR) }))

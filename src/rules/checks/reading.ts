@@ -40,7 +40,7 @@ const deciding = (input: CheckInput) => polled(input).filter(round => !isAuxilia
 const isUntried = ({ dataAt, failure }: CheckedRound) => dataAt === undefined && failure === undefined;
 
 /**
- * Returns each collector's most frequent round among those that gauges depend on: it detects an outage first. Prefers rounds that
+ * Returns each collector's most frequent round on which gauges depend, because it detects an outage first. Prefers rounds that
  * have been tried, because others may wait for them.
  */
 function pulses(input: CheckInput): CheckedRound[] {
@@ -99,7 +99,7 @@ function outage(input: CheckInput) {
   return all.find(({ failure }) => failure && OUTAGES.has(failure.reason));
 }
 
-/** Whether nothing of the account can be read. Findings about its parts would then only repeat that. */
+/** Whether no data of the account can be read. Findings about its parts would then only repeat that. */
 const isUnreadable = (input: CheckInput) =>
   input.isTokenRejected === true || outage(input) !== undefined || input.notOpened !== undefined;
 

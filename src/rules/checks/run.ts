@@ -20,14 +20,14 @@ export const ACCOUNT_CHECKS: readonly AccountCheck[] = [
   ...AUTO_CANCEL,
 ];
 
-/** Result of a check: its findings, and the subjects whose result is unknown. */
+/** Result of a check: its findings, and the subjects with an unknown result. */
 export interface CheckResult {
   readonly check: Omit<Check<never>, 'check'>;
   readonly findings: readonly Finding[];
   readonly unknown: readonly Unknown[];
 }
 
-/** Runs checks. Of several findings for one kind and subject, only the first is reported. */
+/** Runs checks. Reports only the first of several findings for one kind and subject. */
 export function runChecks<I>(checks: readonly Check<I>[], input: I): CheckResult[] {
   const found = new Set<string>();
   return checks.map(check => {

@@ -8,7 +8,7 @@ export interface PageContext {
   readonly version: string;
   /** Milliseconds since the Unix epoch. */
   readonly now: number;
-  /** Start of the current database outage (ms since the Unix epoch); undefined if there is none. */
+  /** Start of the current database outage (ms since the Unix epoch), if any. */
   readonly databaseAway?: number | undefined;
 }
 

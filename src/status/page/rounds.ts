@@ -53,7 +53,7 @@ export function rounds(view: AccountView): Html {
       head: 'state',
       cell({ collector, state }) {
         const [look, word] = STATES[state];
-        // Optional data that cannot be read is no problem of the account.
+        // Optional data that cannot be read is not a problem of the account.
         const isQuiet = isOptional(collector) && state !== 'ok' && state !== 'partial';
         return html`<span class="${isQuiet ? 'state unknown' : look}">${word}</span>`;
       },

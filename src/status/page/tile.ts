@@ -69,7 +69,7 @@ ${rows.map(row => html`<tr role="row">${columns.map(cell(row))}</tr>\n`)}</tbody
 
 export type Round = AccountView['rounds'][number];
 
-/** Renders the time of the next attempt, and what an operator can do about the failure. */
+/** Renders the time of the next attempt, and the remedy for the failure. */
 export function nextStep({ failure, retryAt }: Round, now: number): Html {
   const { reason = '', message = '' } = failure ?? {};
   const step = remedyOf({ reason, serviceError: serviceErrorIn(message) });
