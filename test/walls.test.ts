@@ -197,7 +197,7 @@ describe('import rules', () => {
     expect(cycleIn(new Map(files.map(path => [path, textOf(path)])))).toEqual([]);
   });
 
-  it('import cycles are detected, including those of type imports', () => {
+  it('import cycles are detected, including cycles of type imports', () => {
     const planted = new Map([
       ['main.ts', `import { a } from './kit/a.ts';`],
       ['kit/a.ts', `import type { B } from './b.ts';\nexport const a: B = 1;`],

@@ -12,7 +12,7 @@ const rows = Object.entries<string>(RECORDED.rows[ACCOUNT]).flatMap(([key, value
   value.length > 20 ? [[key, value.slice(0, -5)] as const] : [],
 );
 
-/** Starts an agent whose store has this row. */
+/** Starts an agent with this row in its store. */
 async function startWith(key: string, value: string) {
   const path = join(newFolder(), 'store.db');
   writeStore(path, { ...RECORDED, rows: { ...RECORDED.rows, [ACCOUNT]: { ...RECORDED.rows[ACCOUNT], [key]: value } } });

@@ -147,7 +147,7 @@ async function live({ isShared, first, steps }: Of<typeof life>): Promise<readon
             return account.start();
           },
           async stop() {
-            // Simulates a cancel in flight, whose result must be recorded before the account stops.
+            // Simulates a cancel in flight. Its result must be recorded before the account stops.
             ending ??= witness.during(born, 'lingering request', () => clock.sleep(world.stopping));
             await Promise.all([account.stop(), ending]);
             born.isStopped = true;

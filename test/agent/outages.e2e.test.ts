@@ -178,7 +178,7 @@ describe('retries', () => {
   });
 });
 
-/** Changes that affect neither what is read nor how: the account is not reopened. */
+/** Changes that do not affect reads: the account is not reopened. */
 const UNREAD: readonly (readonly [key: string, account: object, more?: object])[] = [
   ['actionToken', { actionToken: { env: 'ACTION' } }],
   ['management', { management: { baseUrl: 'http://m.invalid', username: 'u', password: 'p' } }],
@@ -196,7 +196,7 @@ const UNREAD: readonly (readonly [key: string, account: object, more?: object])[
   ],
 ];
 
-/** Changes of how the same account is read: it is reopened, and what was read stays. */
+/** Changes of how the same account is read: it is reopened and keeps its data. */
 const READ: readonly (readonly [key: string, account: object, more?: object])[] = [
   ['token', { token: { env: 'OTHER' } }],
   ['budget', { budget: { requestsPerSecond: 900, burst: 900 } }],
@@ -223,7 +223,7 @@ describe('reload during an outage', () => {
     [...UNREAD.map(row => [...row, 0] as const), ...READ.map(row => [...row, 1] as const)].map(
       row => [row[0], row] as const,
     ),
-  )('a reload that changes %s forgets nothing that was read', async (_key, row) => {
+  )('a reload that changes %s keeps all previously read data', async (_key, row) => {
     const [, account, more, reopened] = [row[0], row[1], row.length === 4 ? row[2] : {}, row.at(-1)];
     const alerts = { alerts: { enabled: true, evaluateEvery: '30s', notifiers: [] } };
     const { core, clock, service, view, opened, reload } = await setUp(alerts);
@@ -305,7 +305,7 @@ describe('reload during an outage', () => {
     expect(requests.length).toBe(sent);
   });
 
-  it('a filter whose match changes shows no data of the previous match, and other filters keep their data', async () => {
+  it('a filter with a changed match shows no data of the previous match, and other filters keep their data', async () => {
     const filters = (queueName: string) => ({
       collect: {
         dlq: {

@@ -126,7 +126,7 @@ it('serves every series of all accounts while a changed account is reopened', as
   }
 });
 
-it('withdraws the previous data of a reopened account whose rounds get no response', async () => {
+it('withdraws the previous data of a reopened account if its rounds get no response', async () => {
   const { account, write, start, waits } = await setUp();
   const staleness = { withdrawAtMost: '1s', markAfter: 3, withdrawAfter: 5 };
   const { agent, waiting } = await start({ accounts: [account('a')], staleness });

@@ -206,7 +206,7 @@ describe('pause and resume commands', () => {
 describe('pauses with requests in flight', () => {
   const sending = (sendBy: unknown) => [{ key: 'auto-cancel/sending', value: JSON.stringify({ sendBy }) }];
 
-  it('a pause does not wait for a request whose deadline was a day ago', async () => {
+  it('a pause does not wait for a request a day after its deadline', async () => {
     const { store, pause, waited, clock } = setUp();
     await store.commit('a', sending(clock.now() - 24 * 3_600_000));
     await pause();

@@ -136,7 +136,7 @@ describe('blind cancels', () => {
     },
   );
 
-  it('after a blind cancel whose response was not stored, no further cancel is sent for the same callback id', async () => {
+  it('if the response to a blind cancel was not stored, no further cancel is sent for the same callback id', async () => {
     const scene = await warmScene({ rules: [blindRule('jobs')] });
     scene.states.set('a', undefined);
     scene.onSend = () => scene.failCommitsAfter(0);

@@ -49,7 +49,7 @@ describe('journals', () => {
 
   describe('lines of rejected commits', () => {
     /**
-     * Opens a journal on a store whose next commits have scripted results. `late`: the commit is stored only after the journal
+     * Opens a journal on a store with scripted results of the next commits. `late`: the commit is stored only after the journal
      * has read its lines back.
      */
     async function openUnsure() {

@@ -36,7 +36,7 @@ describe('limits', () => {
     expect(sentIn(await scene.walk('c'))).toBe(1);
   });
 
-  it('a limit counts intents, including those whose cancel was not sent', async () => {
+  it('a limit counts intents, even if their cancel was not sent', async () => {
     const scene = await warmScene({ rules: [rule('jobs', { limits: { perRun: 9, perHour: 2 } })] });
     scene.answers = ['unsent', '429'];
     const result = await scene.walk('a b c');

@@ -64,7 +64,7 @@ const fails = (error: Error): Case => ({
   },
 });
 
-/** Reasons why nothing is sent, by response. */
+/** Reasons why no cancel is sent, by response. */
 const REFUSED: Readonly<Record<string, readonly [reason: string, Case]>> = {
   'the next delivery is in an hour': ['next_delivery', { pages: one(now => waiting(now + HOUR)) }],
   'the next delivery was due within the permitted clock skew': [

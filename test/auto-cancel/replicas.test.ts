@@ -118,7 +118,7 @@ describe('replicas', () => {
   });
 });
 
-it('no callback is cancelled twice, and none by a replica without the lease, even if replicas pause, take over and continue', async () => {
+it('no callback is cancelled twice or by a replica without the lease, even if replicas pause, take over and continue', async () => {
   const step = fc.constantFrom(
     'walk',
     'walk',

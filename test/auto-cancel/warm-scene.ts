@@ -1,7 +1,7 @@
 import { rule } from '../support/auto-cancel-options.ts';
 import { createScene } from '../support/auto-cancel-scene.ts';
 
-/** Creates a scene whose process has completed enough walks to act. */
+/** Creates a scene with a process that has completed enough walks to act. */
 export async function warmScene(section: object = { rules: [rule('jobs')] }) {
   const scene = await createScene(section);
   await scene.warm();

@@ -40,7 +40,7 @@ function configFile(config: object): string {
 }
 
 describe('checks without secrets', () => {
-  it('check-config --no-secrets accepts secrets whose environment variable or file is missing', async () => {
+  it('check-config --no-secrets accepts secrets with a missing environment variable or file', async () => {
     const file = configFile(withoutSecrets);
     const strict = await runCli(['check-config', file]);
     expect(strict.code).toBe(2);

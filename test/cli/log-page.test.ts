@@ -5,7 +5,7 @@ import { REQUEST_OUTCOMES } from '../../src/upstream/errors.ts';
 const page = readFileSync('docs/log.md', 'utf8');
 const sources = globSync('src/**/*.ts').map(file => readFileSync(file, 'utf8'));
 
-/** Returns the inline code in the first column of a section's tables, including those of its subsections. */
+/** Returns the inline code in the first column of a section's tables, including tables of its subsections. */
 function codeInFirstCells(heading: string): string[] {
   const [, section = ''] = page.split(`\n## ${heading}\n`);
   const rows = section.split(/^## /m)[0]?.match(/^\| `.*$/gm) ?? [];

@@ -23,7 +23,7 @@ describe('placeholders', () => {
   });
 });
 
-it('a template’s placeholders are replaced by typed values, and properties whose placeholder has no value are removed', () => {
+it('a template’s placeholders are replaced by typed values, and a property is removed if its placeholder has no value', () => {
   const template =
     '{"a":"<<onTimeSeconds>>","b":"[<<onTimeWithin>>:1h]","c":"<<grafana>>/d","d":["<<traces>>",1,null]}';
   expect(filled(template, {})).toEqual({ a: 300, b: '[5m:1h]', d: ['/explore', 1, null] });

@@ -6,7 +6,7 @@ import { runs } from '../support/runs.ts';
 const sizesOf = (...sizes: number[]) => sizes.map((size, index) => [`k${index}`, size] as const);
 const names = (sizes: ReturnType<typeof sizesOf>, cap: number) => [...largestOf(sizes, cap)];
 
-it('largestOf returns all names if the cap permits, otherwise those of the largest values', () => {
+it('largestOf returns all names if the cap permits, otherwise the names with the largest values', () => {
   expect(names(sizesOf(1, 2), 2)).toEqual(['k1', 'k0']);
   expect(names(sizesOf(1, 5, 3, 5), 2)).toEqual(['k1', 'k3']);
   expect(names(sizesOf(1, 1, 1), 2)).toEqual(['k0', 'k1']);

@@ -4,7 +4,7 @@ import { createFlowControl, flowControl } from '../../src/collectors/flow-contro
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { json, startHttpService } from '../support/http-service.ts';
 
-/** Creates a collector, and a service whose responses are set in `state`. */
+/** Creates a collector, and a service that responds as set in `state`. */
 async function setUp(options: object) {
   const state = {
     /** Waitlist sizes in the list and in responses for single keys. */

@@ -18,7 +18,7 @@ const failure = (status: number, serviceError?: string) =>
     serviceError,
   });
 
-/** An optional collector whose reads, and reads of another list, return or throw what a test sets. */
+/** Creates an optional collector. Tests set the results or errors of its reads and of reads of another list. */
 async function setUp() {
   const service = { extras: 'facts' as string | Error, other: undefined as Error | undefined, otherReads: 0 };
   const collector: Collector<string, string, never> = {

@@ -77,7 +77,7 @@ it.each(readdirSync(FOLDER))('an agent continues with the recorded store of %s',
     expect(accepted).toEqual(expect.arrayContaining([...queued, expect.stringMatching('^/pager ')]));
     expect(clock.now()).toBeGreaterThan(recorded.recordedAt + MINUTE);
   });
-  // The receivers have another port, so they get what fires, once. A restored alert keeps its start time.
+  // The receivers have another port, so they get each firing alert once. A restored alert keeps its start time.
   const alertOf = (notification: string) => notification.split(' ', 2).join(' ');
   const notified = new Set(Object.keys(recorded.notified).map(alertOf));
   const again = accepted.filter(each => notified.has(alertOf(each)));

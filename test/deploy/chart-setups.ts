@@ -79,7 +79,7 @@ export const OUTSIDE = [
   { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'default' } },
 ];
 
-/** Values by the name of what they set up. */
+/** Chart values by the name of the setup. */
 export const SETUPS: Readonly<Record<string, object>> = {
   'no values': {},
   ...EXAMPLES,

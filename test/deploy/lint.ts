@@ -25,7 +25,7 @@ interface Pod {
   readonly template: IPodTemplateSpec;
   readonly claims: readonly string[];
   readonly replicas: number;
-  /** Service that gives each pod a host name. */
+  /** Service that provides a host name for each pod. */
   readonly serviceName: string | undefined;
 }
 

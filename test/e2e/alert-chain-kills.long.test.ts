@@ -12,10 +12,10 @@ import { faster, startReceivers } from '../support/shipped-alertmanager.ts';
 
 /** Timeout (ms) of changes that need the agent’s own durations, such as `for` of a check. */
 const SLOW = 240_000;
-/** Several evaluations of Prometheus and waits of Alertmanager, whose configuration is 60 times as fast (ms). */
+/** Several evaluations of Prometheus and waits of an Alertmanager that is 60 times as fast (ms). */
 const SETTLE_MS = 10_000;
 
-describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))('one judge', () => {
+describe.skipIf(!requireProgram('prometheus') || !requireProgram(ALERTMANAGER))('process kills', () => {
   it('an incident during which each process is killed causes one firing and one resolved notification', async () => {
     const emulator = await emulateEmpty();
     const receivers = await startReceivers();

@@ -22,7 +22,7 @@ const LONG_AGO = Date.now() - 3 * HOUR;
 
 const SILENT = { stuckWhen: { idleFor: '5m', maxGap: '20h' } };
 
-/** Returns the message id in the query of an event log request; null if there is none. */
+/** Returns the message id in the query of an event log request, or null without an id. */
 const messageIdOf = ({ path }: FrontRequest) =>
   path.startsWith('/v2/events') ? new URLSearchParams(path.split('?')[1]).get('messageId') : null;
 

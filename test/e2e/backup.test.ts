@@ -178,7 +178,7 @@ describe('store backup', () => {
     expect(readdirSync(folder).toSorted()).toEqual(['backup.db', 'config.yaml']);
   });
 
-  it('store backup writes to a file whose name looks like a URI', async () => {
+  it('store backup writes to a file with a name that looks like a URI', async () => {
     const path = join(newFolder(), 'store.db');
     const { folder } = configured({ path });
     await (await openSqliteStore({ path })).close();

@@ -92,7 +92,7 @@ it('the brake commands need only the store and report the previous state', async
   });
 });
 
-it('approve reports that nothing is sent until the pause ends', async () => {
+it('approve reports that no cancel is sent until the pause ends', async () => {
   const { cli, journals } = await setUp();
   const target = { account: 'a', id: '1-0', dlqId: '1-0', episode: 'e' } as never;
   const until = Date.now() + 3_600_000;

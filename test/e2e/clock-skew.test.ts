@@ -29,8 +29,8 @@ async function setUp(ahead: number, dateMs = 0) {
   return { emulator, agent, delivered };
 }
 
-describe.each([600_000, -600_000])('a service whose clock is %d ms ahead', ahead => {
-  it('the events of a service whose clock is wrong are counted, and metric, report and page show the difference', async () => {
+describe.each([600_000, -600_000])('a service with its clock %d ms ahead', ahead => {
+  it('the events of a service with a wrong clock are counted, and metric, report and page show the difference', async () => {
     const { agent, emulator, delivered } = await setUp(ahead);
     let added = 0;
     // Events of the first second may precede the start of the counters: the clock is known to the second.

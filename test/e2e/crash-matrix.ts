@@ -26,7 +26,7 @@ interface Variant {
   readonly second?: { readonly outcome: FinalOutcome; readonly callback: WireCallbackState };
   /** Whether the response alone, without a read-back, ends the action or permits a new attempt. */
   readonly isSettledByAnswer?: boolean;
-  /** Whether the action stays open if a crash loses the first response: the second one says nothing about the first cancel. */
+  /** Whether the action stays open if a crash loses the first response: the second does not show the first cancel's result. */
   readonly staysOpen?: boolean;
 }
 

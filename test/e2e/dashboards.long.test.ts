@@ -88,7 +88,7 @@ async function startActing(scene: Scene): Promise<string> {
 /** Starts an agent that cancels one callback after another for several minutes. */
 const startCancelling = () => startActing({ stuck: 60, autoCancel: { limits: { spacing: '1m' } } });
 
-/** Starts an agent whose cancel requests are aborted, so that their outcome stays unknown. */
+/** Starts an agent and aborts its cancel requests, so that their outcome stays unknown. */
 const startUnresolved = () =>
   startActing({
     hooks: {

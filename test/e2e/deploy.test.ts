@@ -32,7 +32,7 @@ describe('files in deploy/', () => {
   });
 
   it.each(bothVersions('promtool'))(
-    'deploy/prometheus.yml documents a command for a host without containers, whose result %s accepts',
+    '%s accepts the result of the command for a host without containers in deploy/prometheus.yml',
     promtool => {
       const text = readFileSync('deploy/prometheus.yml', 'utf8');
       const [command = ''] = /(?<=^# {3})sed .*$/m.exec(text) ?? [];

@@ -31,7 +31,7 @@ it.skipIf(!hasIpv6)('with listen [::], the agent serves IPv4 and IPv6, and healt
 });
 
 it.skipIf(process.getuid?.() !== 0)(
-  'the agent runs as a user id without a name, whose store no other user can read',
+  'the agent runs as a user id without a name, and no other user can read its store',
   async () => {
     const folder = newFolder();
     chmodSync(folder, 0o777);

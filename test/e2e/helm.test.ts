@@ -66,7 +66,7 @@ const podOf = (manifests: readonly Manifest[]) => {
 const configOf = (manifests: readonly Manifest[], name = 'delivery-watch') =>
   parse(find(manifests, 'ConfigMap', name).data?.['config.yaml'] ?? '');
 
-/** Labels that Helm's conventions add to those of Kustomize. */
+/** Labels that Helm's conventions require in addition to Kustomize's. */
 const HELM_LABELS = ['app.kubernetes.io/instance', 'app.kubernetes.io/version', 'app.kubernetes.io/managed-by'];
 
 /** Returns resources by kind and name, without namespaces, the checksum and Helm's labels, and with parsed configurations. */

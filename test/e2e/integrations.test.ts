@@ -154,7 +154,7 @@ it.each([
 });
 
 it.skipIf(!requireProgram('openssl') || !requireProgram('prometheus'))(
-  'Prometheus, whose scrape configuration the Collector embeds, scrapes an agent with TLS and a password as the recipe says',
+  'Prometheus, using the scrape configuration of the Collector recipe, scrapes an agent with TLS and a password',
   async () => {
     const folder = newFolder();
     const at = (name: string) => join(folder, name);

@@ -63,7 +63,7 @@ describe.skipIf(kubectl === undefined)('deploy/kubernetes with Kustomize', () =>
         'PrometheusRule delivery-watch',
       ],
     ],
-  ])('the overlay %s builds valid resources whose references resolve', (overlay, expected) => {
+  ])('the overlay %s builds valid resources with resolvable references', (overlay, expected) => {
     const manifests = build(`deploy/kubernetes/overlays/${overlay}`);
     expect(names(manifests)).toEqual(expected.toSorted());
     expect(manifests.map(againstSchema).filter(Boolean)).toEqual([]);
@@ -145,7 +145,7 @@ describe.skipIf(kubectl === undefined)('deploy/kubernetes with Kustomize', () =>
     expect(blocks).toEqual(['0.0.0.0/0', '::/0']);
   });
 
-  it('the component replicas-tls gives each replica a host name and mounts the web configuration', () => {
+  it('the component replicas-tls sets a host name for each replica and mounts the web configuration', () => {
     const folder = newFolder();
     symlinkSync(resolve('.'), join(folder, 'delivery-watch'));
     const overlay = {

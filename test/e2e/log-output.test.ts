@@ -205,7 +205,7 @@ describe('serve with a log that cannot be written', () => {
   });
 });
 
-describe('commands whose output cannot be written', () => {
+describe('commands that cannot write their output', () => {
   const run = (shell: string, ...args: string[]) => runCli(args, {}, ['sh', '-c', shell, 'sh']);
 
   it('if nothing reads the output of a command any more, it ends without an error', async () => {

@@ -187,8 +187,7 @@ describe('notifications about incidents', () => {
       };
       // Each incident has a different job label, so labels of two incidents are never equal.
       await post(Object.entries(incidents).flatMap(([job, { fires }]) => fires.map(labels => ({ ...labels, job }))));
-      // Alertmanager delays a group's notifications. Once those of two groups posted later have arrived, no earlier one is
-      // pending.
+      // Alertmanager delays a group's notifications. Once two groups posted later have notified, no notification is pending.
       await eventually(() => expect(receivers.inJob('a rejected token')).not.toEqual([]));
       for (const job of ['a later group', 'the last group']) {
         await post([{ alertname: 'Last', severity: 'warning', job }]);

@@ -19,7 +19,7 @@ function scene(hasProblem: boolean, q: string): Overview {
   return { ...overview(rows), rows: matching, matching: matching.length };
 }
 
-/** Starts a server whose numbers can be changed. */
+/** Starts a server with changeable numbers. */
 async function serve() {
   const state = { hasProblem: false, queries: [] as OverviewQuery[] };
   const server = await startHttpServer(
@@ -50,7 +50,7 @@ const showsAfter = (page: Page, text: string | RegExp) =>
     expect(await page.getByText(text).count()).toBe(1);
   });
 
-/** Defines live-update tests against a server whose data the test controls. */
+/** Defines live-update tests against a server with data that the test controls. */
 export function livePages(browser: () => Browser): void {
   it('pages update live and keep focus, elements and input', async () => {
     const { server, state } = await serve();

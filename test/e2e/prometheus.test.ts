@@ -182,7 +182,7 @@ describe.each(bothVersions('prometheus'))('scrapes and service discovery of %s',
 
 const newer = findNewer('prometheus');
 it.skipIf(newer === undefined)(
-  'a Prometheus 3 that converts classic histograms stores them only if it is told to keep them',
+  'a Prometheus 3 that converts classic histograms stores them only if it is configured to keep them',
   async () => {
     const { page } = await startDemo();
     const job = (name: string, settings: object) => ({

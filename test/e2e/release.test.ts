@@ -69,7 +69,7 @@ it('.ci/release-files rejects a tag unless package.json has the same version and
   }
 });
 
-it('.ci/release-files rejects a version whose README.md says that nothing is published', () => {
+it('.ci/release-files rejects a version if its README.md describes it as unpublished', () => {
   const { folder, create } = copyPackage();
   writeFileSync(join(folder, 'README.md'), 'No package or image is published yet.');
   expect(create(`v${version}`)).toMatchObject({ status: 1, stderr: 'README.md says that nothing is published\n' });

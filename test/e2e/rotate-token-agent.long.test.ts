@@ -29,7 +29,7 @@ it('a running agent switches to the new token, even if the response to the reset
   const rotation = await startRotation({ config: FAST, account: { budget: BUDGET } });
   const { agent, sum } = await startAgent(rotation);
   await eventually(async () => expect(await sum('delivery_up')).toBe(1));
-  // The service resets the token immediately but sends the response byte by byte. So for a second, no client knows the valid
+  // The service resets the token immediately but sends the response byte by byte. So for a second, no client has the valid
   // token.
   rotation.fault({ kind: 'drip', dripMs: 1 });
   expect((await rotation.run()).code).toBe(0);

@@ -181,7 +181,7 @@ describe('commands and pages in runbooks', () => {
   });
 
   it.skipIf(!hasCurl)(
-    'the command that retries dead letters in batches retries those of the kind before a time and no others',
+    'the command that retries dead letters in batches retries only dead letters of a given kind and before a given time',
     async () => {
       const written = commands.find(command => command.includes('/v2/dlq/retry')) ?? '';
       for (let count = 0; count < 60; count += 1) emulator.state.addDlqEntry({ url: 'https://mail.example.com/send' });

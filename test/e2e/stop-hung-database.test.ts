@@ -12,7 +12,7 @@ import { startTcpLink } from '../support/tcp-link.ts';
 describe.skipIf(!postgresIsThere())('SIGTERM while the database does not respond', () => {
   const postgres = postgresForTests();
 
-  /** Creates an agent whose connection to the database can hang. */
+  /** Creates an agent with a database connection that can hang. */
   async function setUp(url?: string) {
     const emulator = await emulateEmpty({ token: 'token' });
     const database = new URL(await postgres().createDatabase());

@@ -101,7 +101,7 @@ describe.skipIf(!requireProgram('setpriv'))('commands of the service’s user', 
       stderr: '',
       stdout: expect.stringContaining('In the dead-letter queue since'),
     });
-    // The running agent responds, otherwise a line on standard error says that the accounts are read once.
+    // The running agent responds, otherwise standard error reports that the accounts are read once.
     const report = await eventually(async () => {
       const result = await command(['report']);
       expect(result.code).not.toBe(3);

@@ -35,7 +35,7 @@ describe('burst limits', () => {
     expect(await headersOf(emulated)).toMatchObject({ status: 200, remaining: 1 });
   });
 
-  test('the burst limit reports its reset time in milliseconds if the dialect says so', async () => {
+  test('the burst limit reports its reset time in milliseconds if the dialect requires this unit', async () => {
     const dialect = { requestsPerSecond: 1, burstReset: 'milliseconds' } as const;
     const emulated = await emptyEmulator({ dialect });
     expect(await headersOf(emulated)).toMatchObject({ status: 200, reset: NOON + 1000 });

@@ -40,7 +40,7 @@ describe('schedules', () => {
     expect(Number(started?.time)).toBe(Date.UTC(2026, 2, 16, 12));
   });
 
-  test('the states of the last run are those of its messages', async () => {
+  test('the states of the last run match its messages', async () => {
     const emulated = await emptyEmulator({ scenario: 'steady' });
     const seen = new Set<string>();
     for (let second = 0; second < 600; second += 5) {
@@ -207,7 +207,7 @@ describe('account', () => {
   });
 });
 
-test('limit-overwritten: the pinned limit of a key is replaced by a higher one that is not pinned', async () => {
+test('limit-overwritten: the pinned limit of a key is replaced by a higher, unpinned limit', async () => {
   const emulated = await emulator({ scenario: 'limit-overwritten' });
   const key = async () => (await ask(emulated, '/v2/flowControl/llm')).body;
   expect(await key()).toMatchObject({ parallelismMax: 4, isPinnedParallelism: true });

@@ -13,7 +13,7 @@ const everything = (state: EmulatorState) => ({
 });
 
 describe('clock', () => {
-  test('emulated time follows real time at speed 1, is accelerated at speed 60 and frozen at speed 0, and never runs backwards', async () => {
+  test('emulated time follows real time at speed 1, is accelerated at speed 60, is frozen at speed 0 and never runs backwards', async () => {
     for (const speed of [0, 1, 60]) {
       const clock = handClock();
       const emulated = await emulator({ clock, speed });

@@ -160,7 +160,7 @@ describe('tracker', () => {
     expect(agent.walk(70, 'a')).toBe('a@30x4');
   });
 
-  it('the tracker counts an entry once even if it is listed twice, and ignores an entry whose state differs between its rows', () => {
+  it('the tracker counts an entry once even if it is listed twice, and ignores an entry with different states in its rows', () => {
     const agent = createAgent();
     agent.walk(0, 'a b c d#m1 e f:blind g');
     const words = 'a a b b:success c:fail c d#m1 d#m2 e e:none f:blind f:blind g:none g';

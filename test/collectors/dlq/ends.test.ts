@@ -75,7 +75,7 @@ describe('oldest and newest entries', () => {
     );
   });
 
-  it('the oldest and newest entries include those found between walks and omit those that a walk no longer lists', async () => {
+  it('the oldest and newest entries include entries found between walks and omit entries that a walk no longer lists', async () => {
     const act = fc.oneof(
       fc.record({ does: fc.constant('enter' as const), late: fc.nat(30_000), isTimed: fc.boolean() }),
       fc.record({ does: fc.constant('leave' as const), which: fc.nat(60) }),
@@ -123,7 +123,7 @@ describe('oldest and newest entries', () => {
     expect(facts()).toMatchObject({ newest: [{ messageId: 'a' }], longest: [{ messageId: 'a' }] });
   });
 
-  it('the oldest and newest entries contain each message’s destination and failure, but nothing that may be secret', async () => {
+  it('the oldest and newest entries contain each message’s destination and failure, but no possible secrets', async () => {
     const { queue, round, facts } = setUp();
     const row = {
       dlqId: `${START}-1`,

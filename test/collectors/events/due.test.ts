@@ -119,7 +119,7 @@ it('counters of due messages start at 0 with a store of an earlier version, and 
   expect(agent.shown().log).toMatchObject({ overdue: 1, due: 1, onTime: 1 });
 });
 
-it('shows the peak lag of recent events, even after a restart, and none before the first event', async () => {
+it('shows the peak lag of recent events, even after a restart, but no lag before the first event', async () => {
   const service = createLog();
   const { clock } = service;
   const agent = createAgent(service);

@@ -224,7 +224,7 @@ export function createAgent(
 
 const add = (numbers: Iterable<number>) => [...numbers].reduce((a, b) => a + b, 0);
 
-/** Returns the number of counted events of all destinations: all events, or those in the given state. */
+/** Returns the number of counted events of all destinations, or only of events in the given state. */
 export function counted({ destinations }: EventsFacts, state?: EventState): number {
   const of = (events: Record<EventState, number>) => (state ? events[state] : add(Object.values(events)));
   return add([...destinations.values()].map(({ events }) => of(events)));

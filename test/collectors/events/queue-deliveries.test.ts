@@ -51,7 +51,7 @@ it('the last delivery of each queue is known as soon as the log lists events of 
   expect(await read(3)).toEqual({ from: -5, mail: 1.5, reports: 'none' });
 });
 
-it('after a restart, deliveries are known from the first range that the new process reads', async () => {
+it('after a restart, deliveries are counted from the first range that the new process reads', async () => {
   const first = await setUp();
   await first.read(0);
   first.add(1, 'delivered', 'mail');

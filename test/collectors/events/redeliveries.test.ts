@@ -83,7 +83,7 @@ describe('an attempt that begins while the previous one has no result', () => {
     expect(redelivered()).toBe(0);
   });
 
-  it('no redelivery is counted for an attempt whose start is listed more than `overlap` late', async () => {
+  it('no redelivery is counted for an attempt if its start is listed more than `overlap` late', async () => {
     const counting = await createCounting();
     const { agent, clock, add, redelivered } = counting;
     const start = clock.now + SECOND;

@@ -7,7 +7,7 @@ import { counted, createAgent, createLog, HOUR, MINUTE, SECOND } from './fake-lo
 const WHOLE = ['created', 'active', 'delivered'];
 const EVERY_MINUTE = { name: 'minutely', match: { scheduleId: 'scd_1' }, cron: '* * * * *', grace: '30s' };
 
-/** An agent whose clock is ahead of the service's by `skew` (ms), and a service that sends a `Date`. */
+/** Creates a service that sends a `Date`, and an agent with a clock ahead of the service's by `skew` (ms). */
 function createScene(skew: number, dateOf: (now: number) => string | undefined = now => new Date(now).toUTCString()) {
   const service = createLog();
   const { clock } = service;
@@ -177,7 +177,7 @@ it.each([
   expect(scene.service.service.requests - requests).toBeLessThanOrEqual(12 * 5 + 2);
 });
 
-it('an account whose service sends a correct Date is read as often as one without a Date', async () => {
+it('a correct Date header does not change how often an account is read', async () => {
   const requests = await Promise.all(
     [undefined, () => undefined].map(async dateOf => {
       const scene = createScene(0, dateOf);

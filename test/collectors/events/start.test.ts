@@ -103,7 +103,7 @@ describe('local clock', () => {
         await agent.run(8);
         if (number % 20 === 7) agent.kill();
       }
-      // An agent whose clock is behind reads each event with an additional delay equal to the clock skew.
+      // If its clock is behind, an agent reads each event with an additional delay equal to the clock skew.
       await agent.run(5 - Math.min(0, skew) / MINUTE, MINUTE);
       expect(lives(agent.shown())).toBe(50);
       expect(counted(agent.shown(), 'delivered')).toBe(50);

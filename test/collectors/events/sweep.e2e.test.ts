@@ -104,7 +104,7 @@ it('counts events delayed by up to lateSweep exactly once, in any order of tail 
   );
 });
 
-it('counts delayed events and closes messages whose end is listed late', async () => {
+it('counts delayed events and closes a message even if its end is listed late', async () => {
   const service = createLog();
   const { clock } = service;
   const agent = createAgent(service);

@@ -31,7 +31,7 @@ async function createTracing(account = 'a') {
       ({ kind, message, start: from, end, result, isPartial, attempts }) =>
         `${message.messageId} ${kind} ${from - start}-${end - start} ${result} ${attempts}${isPartial ? ' partial' : ''}`,
     );
-  /** Adds a message whose rows contain the publisher's span. */
+  /** Adds a message with the publisher's span in its rows. */
   const add = (id: string, states: readonly string[], time = start, more: object = {}) =>
     service.add(id, states, time, { publisher: PUBLISHER, ...more } as object);
   return { ...service, agent, sent, counts, start, add, addUntraced: service.add, lines: () => linesOf(sent) };
@@ -71,7 +71,7 @@ describe('spans of a message', () => {
     expect(agent.rowsOf('traced')).toEqual([]);
   });
 
-  it('an attempt span is sent when its result is known, the delivery span at the end', async () => {
+  it('an attempt span is sent as soon as the attempt has a result, the delivery span at the end', async () => {
     const { agent, add, lines } = await createTracing();
     add('m', ['created', 'active', 'error']);
     await agent.run(2);

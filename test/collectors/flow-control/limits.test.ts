@@ -7,7 +7,7 @@ import { runs } from '../../support/runs.ts';
 
 type Entries = readonly FlowControlEntry[];
 
-/** Creates a collector that can be restarted, and a service whose lists are set. */
+/** Creates a collector that can be restarted, and a service with configurable lists. */
 function setUp(options: object = {}) {
   const parsed = flowControl.options.parse(options);
   const collector = createFlowControl(parsed, { now: () => state.now });

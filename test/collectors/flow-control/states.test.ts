@@ -10,7 +10,7 @@ type Row = Omit<FlowControlEntry, 'key'>;
 
 const SIGNAL = new AbortController().signal;
 
-/** Creates a collector of a fake service whose keys and clock the test sets. Returns states as `state since seconds`. */
+/** Creates a collector of a fake service. Tests set the service's keys and clock. Returns states as `state since seconds`. */
 function setUp(options: object = {}) {
   const service = {
     now: 0,
