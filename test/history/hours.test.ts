@@ -84,7 +84,7 @@ it('increases over hours equal the sum of all increases since the start of their
       async (steps, over, isStored) => {
         const scene = await setUp(isStored ? 2 * DAY : 0);
         let value = 1000;
-        /** Brute force: every increase, and the time before which nothing is known. */
+        /** Brute force: every increase, and the time after which they are certain. */
         const increases: { readonly at: number; readonly by: number }[] = [];
         let [knownSince, sampledAt] = [0, 0];
         /** Last reset since the last hourly value, and the hour of that value. */
@@ -155,7 +155,7 @@ it('an hour without known values is not the start of a window', async () => {
   const scene = await setUp();
   for (let minute = 0; minute < 8 * 60; minute += 1) {
     scene.pass(MINUTE);
-    // Nothing is known from 02:00 until 05:00.
+    // The value is unknown from 02:01 to 05:01.
     await scene.sample(minute, minute < 103 || minute > 283);
   }
   const covered = (hours: number) => (scene.rise(hours * HOUR, 479)?.covered ?? 0) / HOUR;

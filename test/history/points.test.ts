@@ -69,7 +69,7 @@ async function record(steps: readonly Step[]) {
   return { recorder, samples, now: wall };
 }
 
-/** Computes what is known of the time since `from`, sample by sample. */
+/** Computes the results for the time since `from`, sample by sample. */
 function expected(samples: readonly Sample[], from: number) {
   const isGapBetween = (a: number, b: number) =>
     samples.some(({ at }, index) => {
@@ -133,7 +133,7 @@ it('riseOf counts increases before a reset, and is unknown only if the counter d
   expect(riseOf(points([0, 5], [1, 7], [2, 6], [3, 9]))).toBe(5);
 });
 
-it('first is known only if there is a point at or before the start of the window', () => {
+it('first returns a value only if there is a point at or before the start of the window', () => {
   expect(first(points([0, 7], [1, 9]), MINUTE / 2)).toBe(7);
   expect(first(points([1, 9]), MINUTE / 2)).toBeUndefined();
   expect(first([], 0)).toBeUndefined();

@@ -14,7 +14,7 @@ const answering = (
   more: Partial<HostileService> = {},
 ): HostileService => ({ name, outcome, ...more, start: site => listenHttp(site, answer) });
 
-/** Creates a service that responds with valid JSON whose content is unexpected. Requests to it may count as successful. */
+/** Creates a service that responds with valid JSON but unexpected content. Requests to it may count as successful. */
 const respondingJson = (name: string, body: unknown, outcome: HostileService['outcome'] = 'invalid_response') =>
   answering(name, outcome, (_listRequest, response) => json(response, body), { counted: 'none' });
 

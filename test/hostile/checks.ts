@@ -52,7 +52,7 @@ function eventsAhead(scrape: Scrape, account: string): number {
 }
 
 export interface HealthyWatch {
-  /** Accounts whose metrics have not been correct yet. */
+  /** Accounts without correct metrics so far. */
   readonly awaited: ReadonlySet<string>;
   /** Returns the errors of accounts that were correct in an earlier scrape; after `timeout`, the errors of all accounts. */
   faults(scrape: Scrape): string[];

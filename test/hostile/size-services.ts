@@ -11,7 +11,7 @@ const GZIP = { 'content-encoding': 'gzip' };
 /** Budget of a service with large responses: a low rate, and a burst that suffices to read every list once. */
 const RARE = { requestsPerSecond: 0.1, burst: 8 };
 
-/** Options of a service whose responses are well-formed JSON with invalid content. Its requests may count as successful. */
+/** Options of a service that sends well-formed JSON with invalid content. Its requests may count as successful. */
 const INVALID_CONTENT = { counted: 'none', budget: { requestsPerSecond: 0.1, burst: 5 } } as const;
 
 /** Sends `mib` MiB of spaces. */
@@ -94,7 +94,7 @@ const AWKWARD = [
   ' 1\ndelivery_up{account="healthy-1"} 0\n',
 ];
 
-/** Serves endless pages whose cursors are longer than `length` characters. */
+/** Serves endless pages with cursors longer than `length` characters. */
 const longCursors =
   (length: number): HostileService['start'] =>
   site => {

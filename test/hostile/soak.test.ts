@@ -43,7 +43,7 @@ describe('soak tool', () => {
     expect(rank([], 0.5)).toBeNaN();
   });
 
-  it('soak detects wrong metrics of a healthy account, and requests whose outcome is "bug"', () => {
+  it('soak detects wrong metrics of a healthy account, and requests with the outcome "bug"', () => {
     const shown = scraped(
       [
         '# HELP delivery_up x\n# TYPE delivery_up gauge\ndelivery_up{account="healthy-1"} 0',

@@ -118,7 +118,7 @@ describe('clients that occupy all connections', () => {
     ['512 idle connections', PLAIN, 512],
     ['idle TLS connections', TLS, 50],
   ])(
-    '%s do not keep a scraper out, and the one that is idle for the longest time is closed first',
+    '%s do not keep a scraper out, and the connection with the longest idle time is closed first',
     async (_name, web, max) => {
       const { open, openTls, scrape } = await start(web, { maxConnections: max });
       const sockets = await repeat<Socket>(max, web === TLS ? openTls : open);

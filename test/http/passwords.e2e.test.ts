@@ -100,7 +100,7 @@ describe('passwords', () => {
   });
 });
 
-/** Creates a password checker whose first thread runs `first`, and whose later threads find every password correct. */
+/** Creates a password checker. Its first thread runs `first`, and later threads accept every password. */
 function createWith(first: string, { clock = systemClock, within = 4000 }: { clock?: Clock; within?: number } = {}) {
   const folder = newFolder();
   const [worker, started] = [join(folder, 'worker.mjs'), join(folder, 'started')];

@@ -149,7 +149,7 @@ describe('requestPeer', () => {
   });
 });
 
-/** Starts a standby whose leader has this URL. */
+/** Starts a standby of the leader with this URL. */
 function serveStandby(leader: string, isLeading = () => false) {
   const group = {
     isLeading,

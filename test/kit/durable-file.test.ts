@@ -65,7 +65,7 @@ describe('replaceFile', () => {
     expect([readFileSync(file, 'utf8'), readlinkSync(link)]).toEqual(['new', file]);
   });
 
-  it('replaceFile leaves no temporary files and removes those of killed processes', () => {
+  it('replaceFile leaves no temporary files and removes the files of killed processes', () => {
     const folder = newFolder();
     const file = join(folder, 'f');
     writeFileSync(`${file}.being-replaced`, 'half');

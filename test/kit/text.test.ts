@@ -82,7 +82,7 @@ describe('a URL without its secrets', () => {
     );
   });
 
-  it('a shown URL never contains the text after a ? or before an @, whatever surrounds it', () => {
+  it('a shown URL never contains the text after a ? or before an @, regardless of the surrounding text', () => {
     const secret = fc.stringMatching(/^[A-Z]{6}$/);
     fc.assert(
       fc.property(
@@ -166,7 +166,7 @@ describe('parseUrl', () => {
   });
 });
 
-it('boundText keeps nothing of a long text in memory except the returned part', () => {
+it('boundText keeps only the returned part of a long text in memory', () => {
   const before = liveBytes();
   const texts = Array.from({ length: 20 }, (_, index) => boundText(`${index} `.padEnd(4_000_000, 'x'), 512));
   expect(liveBytes() - before).toBeLessThan(4_000_000);

@@ -55,7 +55,7 @@ describe('timelineOf', () => {
     expect(events[1]?.tookSeconds).toBe(5);
   });
 
-  it('a timeline includes an attempt whose start is not listed, but gives it no duration', () => {
+  it('a timeline includes an attempt without a listed start, but omits its duration', () => {
     const { attempts, events } = timelineOf([at(0, 'created'), at(5, 'delivered', { status: 200 })], false, false);
     expect(attempts).toBe(1);
     expect(events[1]).toEqual({ time: time(5), state: 'delivered', responseStatus: 200, attempt: 1 });

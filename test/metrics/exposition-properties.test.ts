@@ -22,7 +22,7 @@ test('a strict parser reads back any label value and any number unchanged', asyn
         const source = createFakeSource([family], { delivery_x: samples }, account);
         const body = await createExposition([source]).render({ scope: 'everything', format, gzip: false });
         const [parsed] = parseExposition(body.toString(), format);
-        // Of two equal series, the first sample is kept. -0 becomes 0.
+        // The first sample of equal series is kept. -0 becomes 0.
         const expected = new Map<string, number>();
         for (const { labels, value } of samples) {
           const key = JSON.stringify([account, labels.first, labels.second]);

@@ -28,7 +28,7 @@ const SUFFIXES: Readonly<Record<FamilyType, readonly string[]>> = {
   info: ['_info'],
 };
 
-/** What a response shows of a family. */
+/** Returns the part of a family that responses contain. */
 const shownOf = ({ name, type, help, labels }: Family | Partial<Family>) => ({ name, type, help, labels });
 
 it('families of the same name are equal, and no family has the name of another family’s samples', () => {

@@ -9,7 +9,7 @@ import { runs } from '../support/runs.ts';
 
 const family = gauge('delivery_test_size', 'A size.', ['key']);
 
-/** Creates accounts whose values change with every revision. */
+/** Creates accounts with new values in every revision. */
 function createAccounts(count: number, keys: number) {
   let revision = 0;
   const sources = Array.from(
@@ -113,7 +113,7 @@ function createStepping(account: string, sizes: readonly number[]) {
   };
 }
 
-/** Few samples, or so many that rendering takes several slices. */
+/** Few samples, or enough samples for several rendering slices. */
 const anySizes = fc.array(fc.oneof(fc.constant(1), fc.constant(4000)), { minLength: 1, maxLength: 3 });
 
 const anyRequest = fc.record({

@@ -15,7 +15,7 @@ export interface AgentSpec {
   readonly up?: Values;
   /** Whether the process collects the account. */
   readonly accounts?: Readonly<Record<string, (minute: number) => boolean>>;
-  /** Values of `delivery_problem` by `account kind severity [subject]`. The account `-` stands for the agent. */
+  /** Values of `delivery_problem` by `account kind severity [subject]`. The account `-` denotes the agent. */
   readonly problems?: Readonly<Record<string, Values>>;
   /** Whether the process leads, if the store is shared. */
   readonly leads?: Values;
@@ -27,7 +27,7 @@ export const flat =
   () =>
     value;
 
-/** Returns the series that Prometheus has of one target. Those of the process exist only while scrapes succeed. */
+/** Returns the series that Prometheus has of one target. All of them except `up` exist only while scrapes succeed. */
 export function agent({
   instance = 'one:10922',
   job = 'delivery-watch',
@@ -82,7 +82,7 @@ export const down =
   minute =>
     minute >= from && minute < to ? 0 : 1;
 
-/** Returns a target that is known from minute `from` until `to`. */
+/** Returns a target that exists from minute `from` until `to`. */
 export const known =
   (from: number, to = Number.POSITIVE_INFINITY): Values =>
   minute =>

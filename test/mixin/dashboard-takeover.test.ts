@@ -12,7 +12,7 @@ import { dashboards, panelsOf } from './read-dashboards.ts';
 /** Minutes at which problems start, the successor is first scraped, queries are evaluated, and the predecessor is last scraped. */
 const [PROBLEMS, SUCCESSOR, EVALUATED, PREDECESSOR] = [1400, 1500, 1503, 1505];
 
-/** Panels whose numbers are those of each process, not of an account. */
+/** Panels with numbers of each process, not of an account. */
 const OF_PROCESSES = ['Processes', 'Leader and standbys', 'Notifications'];
 
 const queries = dashboards.flatMap(([, dashboard]) =>
@@ -23,7 +23,7 @@ const queries = dashboards.flatMap(([, dashboard]) =>
 
 const TARGET_LABELS = ['job', 'instance', 'pod', 'replica', 'cluster', 'namespace', 'team', 'node'];
 
-/** Returns the label values that a selector selects: those that it names, or one. */
+/** Returns the values of a label that a selector names, or an example if it names none. */
 function valuesOf(label: string, matcher: string | undefined): readonly string[] {
   if (label === 'account') return ['acme'];
   if (label === 'le') return ['1', '+Inf'];

@@ -1,4 +1,4 @@
-/** Checks that the data that was read contains a reason for each resolved alert. Missing data is no reason. */
+/** Checks that the data that was read contains a reason for each resolved alert. Missing data does not count as a reason. */
 
 import { type NumberWorld, walksOf } from './check-numbers.ts';
 import { isClean, type Round } from './record.ts';

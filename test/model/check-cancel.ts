@@ -80,7 +80,7 @@ interface Skips {
   readonly partial: boolean;
 }
 
-/** Returns the walks that are evidence for a cancel: of the possible chains, the one that goes back furthest. */
+/** Returns the walks that are evidence for a cancel: the possible chain with the earliest start. */
 function evidenceOf(world: CancelWorld, entry: Entry, rule: Rule, wanted: string | undefined): Round[] {
   const chains = [true, false].flatMap(lost =>
     [true, false].map(partial => chainOf(world, entry, rule, wanted, { lost, partial })),

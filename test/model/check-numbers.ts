@@ -45,7 +45,7 @@ export function readScrape(text: string): Scrape {
   return { samples, rising };
 }
 
-/** Returns descriptions of series whose value is lower than before. */
+/** Returns descriptions of series with a lower value than before. */
 export function fallen(before: Samples, after: Samples, isSameProcess: boolean): string[] {
   const lower: string[] = [];
   for (const [series, value] of before) {
@@ -73,11 +73,11 @@ function sessionsOf({ record, process }: NumberWorld, collector: string): Readon
 type Selection = 'all' | 'errors';
 const isIn = (selection: Selection, { status }: Entry) => selection === 'all' || status === 500;
 
-/** Returns the complete reads of a selection that may be exposed: those that no newer read has certainly replaced. */
+/** Returns the complete reads of a selection that may be exposed because no newer read has certainly replaced them. */
 export function walksOf(world: NumberWorld, selection: Selection): Round[] {
   const { record } = world;
   const sessions = sessionsOf(world, 'dlq');
-  // If two rounds overlap, the one that ends first also exposes complete reads of the other.
+  // If two rounds overlap, the first to end also exposes complete reads of the other.
   const reading = record.inFlight.filter(({ parts }) => parts.get(selection)?.hasEnd);
   const own = [...record.ended, ...reading].filter(
     ({ process: of, collector }) => sessions.has(of) && collector === 'dlq',

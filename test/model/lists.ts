@@ -43,7 +43,7 @@ export function createLists(truth: Truth, shape: Shape) {
       .sort((a, b) => b.time - a.time);
   }
 
-  /** Returns the entries whose workflow run the query selects. */
+  /** Returns the entries of the workflow run that the query selects. */
   const runs = (query: URLSearchParams, now: number): Entry[] =>
     truth.entries.filter(
       entry => runAt(entry, now) && `${runIdOf(entry)}@${START + entry.createdAt}` === query.get('workflowRuns'),

@@ -1,4 +1,4 @@
-/** Operators. Each gives one order to the agent through the store, from a separate process. */
+/** Operators. Each issues one order to the agent through the store, from a separate process. */
 import { pauseAutoCancel, resumeAutoCancel } from '../../src/auto-cancel/brake.ts';
 import { orderApproval, orderReset, resultOf } from '../../src/auto-cancel/orders.ts';
 import type { Breaker } from '../../src/model/journal.ts';

@@ -9,7 +9,7 @@ import { owners, type Time, type TimerOwner } from './time.ts';
 export interface ProcessLife extends TimerOwner {
   readonly isAlive: boolean;
   readonly isStopped: boolean;
-  /** Resolves immediately if the process runs, after SIGCONT if it is stopped, and never if it is dead. */
+  /** Resolves immediately if the process runs, or after SIGCONT if it is stopped. Never resolves if it is dead. */
   awake(): Promise<void>;
   /** Stops the process like SIGSTOP. */
   stop(): void;

@@ -56,7 +56,7 @@ export interface MessageQuery {
 }
 
 export interface RoundRecord {
-  /** Ended rounds of all processes in order, and rounds whose commit is pending. */
+  /** Ended rounds of all processes in order, and rounds with a pending commit. */
   readonly ended: readonly Round[];
   /** Rounds that are still being read or committed. */
   readonly inFlight: readonly Round[];

@@ -6,7 +6,7 @@ import { MINUTE, SECOND, type Settings } from './settings.ts';
 import type { Tally } from './tally.ts';
 import type { Time } from './time.ts';
 
-/** A machine that runs one process at a time. */
+/** A machine that runs at most one process. */
 export interface Slot {
   settings: Settings;
   /** The process; undefined while none runs. */
@@ -25,7 +25,7 @@ export type Who = 'holder' | 'other';
 
 export interface Slots {
   readonly all: readonly Slot[];
-  /** Returns the machine whose process has the account open; the first machine if there is none. */
+  /** Returns the machine that has the account open, or else the first machine. */
   holder(): Slot;
   /** Returns the machine that has the account open; for `other`, a different one if possible. */
   slotFor(who: Who): Slot;

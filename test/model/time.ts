@@ -23,7 +23,7 @@ export interface Time {
 
 /** A simulated process that owns timers. */
 export interface TimerOwner {
-  /** Calls `run` immediately if the process runs, after SIGCONT if it is stopped, and never if it is dead. */
+  /** Calls `run` immediately if the process runs, or after SIGCONT if it is stopped. Never calls it if the process is dead. */
   wake(run: () => void): void;
 }
 

@@ -372,7 +372,7 @@ export async function createWorld(life: Life, time: Time, stopFile: string, tall
       const before = time.now;
       await change(step);
       await settle();
-      // Skip the checks if no time has passed, because then nothing has changed.
+      // Skip the checks if no time has passed, because then the state is unchanged.
       if (time.now === before) return;
       const { account } = slots.holder().host ?? {};
       if (!account?.isRunning || account.leaseLeft() <= 0) return;

@@ -55,7 +55,7 @@ const teamsMessage = z.strictObject({
 /** Documented maximum size of a message for Teams (bytes). */
 const TEAMS_BYTES = 28 * 1024;
 
-/** The documented schema of Discord's “execute webhook”, as far as it is used. */
+/** The used part of the documented schema of Discord's “execute webhook”. */
 const discordMessage = z
   .strictObject({
     content: shown(2000),

@@ -1,6 +1,6 @@
 /**
- * The guarantee of notifications, word for word: the latest state of each alert reaches each receiver that selects it at least
- * once, whatever happens to receivers, processes, the store and the configuration.
+ * The guarantee of notifications: the latest state of each alert reaches each receiver that selects it at least once, despite
+ * failures of receivers, processes and the store, and despite changes of the configuration.
  */
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
@@ -33,7 +33,7 @@ const ACCOUNTS = ['a', 'b'];
 interface World {
   /** Firing alerts at the receiver by fingerprint, as its accepted requests say. */
   readonly shown: Map<string, Notice>;
-  /** What the receiver was sent for each key, to compare repetitions. */
+  /** Accepted content of each key, to compare repetitions. */
   readonly byKey: Map<string, string>;
   /** Episodes that were accepted as firing. */
   readonly accepted: Set<string>;
@@ -44,7 +44,7 @@ interface World {
   isLost: boolean;
 }
 
-/** A receiver that remembers what it accepted. After `die`, its process does nothing more. */
+/** A receiver that records accepted requests. If `die.now` is set, its process is dead and sends no requests. */
 function createWitness(kind: 'state' | 'changes', name: string, grouping: (typeof GROUPINGS)[number] | undefined) {
   const receiver = createReceiver(kind, name, 0, grouping);
   const world: World = {
@@ -261,13 +261,13 @@ it.each([
   ['a receiver of single alerts', 'changes', undefined],
   ['a receiver of groups', 'changes', GROUPINGS[0]],
 ] as const)(
-  'the latest state of each alert reaches %s, and what was sent as firing is resolved',
+  'the latest state of each alert reaches %s, and alerts sent as firing are resolved when they end',
   async (_name, kind, grouping) => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 50 }), async steps => {
         const { scene, world, firing, receiver } = await live(kind, grouping, steps);
         expect(startsOf(world.shown.values())).toEqual(startsOf(firing));
-        // The log has exactly what the receiver shows, and everything was sent to its current address.
+        // The log has exactly the alerts that the receiver shows, and each was sent to its current address.
         const logged = [...(await scene.rows()).values()].flatMap(row =>
           Object.values<{ labels: Notice['labels']; startsAt: number; receiver: string }>(JSON.parse(row).alerts),
         );

@@ -72,7 +72,7 @@ it('a leader renews its lease five times per lease time, and a standby tries to 
   expect(standby).toBeLessThanOrEqual(67);
 });
 
-it('a leader that detects another epoch reports the loss once, and never leads again', async () => {
+it('a leader that detects another epoch reports the loss once and never leads again', async () => {
   const { clock, shared, start } = setUp();
   const { leadership, events, renewals } = await start('one');
   shared.next = 'two';

@@ -115,7 +115,7 @@ async function setUp() {
         for (const each of alerting.evaluations) await each(never);
         return alerting.alerts().map(({ state, labels }) => `${state} ${labels.alertname} ${labels.account}`);
       },
-      /** Sends what is due now, and again after the group wait. */
+      /** Sends due notifications now, and again after the group wait. */
       async send() {
         for (let pass = 0; pass < 2; pass += 1) {
           await clock.advance(2000);
@@ -216,7 +216,7 @@ it('a reload sends unsent alerts to the new address of a notifier and deletes th
   expect((await logged()).sort()).toEqual(['gone/0', 'moved/0']);
   const second = await use(['a'], { rules }, { moved: '/new', added: '/added' });
   expect(await logged()).toEqual(['moved/0']);
-  // Both are new receivers, which get what fires, once.
+  // Both are new receivers, so each gets the firing alert once.
   expect(await second.send()).toEqual(['/added firing Some a', '/new firing Some a']);
   expect(await second.send()).toEqual([]);
   const counted = second.alerting.sending.sources.flatMap(source => [
@@ -249,7 +249,7 @@ it('sent alerts are resolved if the next process lacks their rule or account, or
   expect(await third.send()).toEqual(['/hook resolved Stays a']);
 });
 
-it('severity and match select the alerts of a notifier; changing them resolves what is no longer selected', async () => {
+it('severity and match select the alerts of a notifier; changing them resolves alerts that are no longer selected', async () => {
   const { sizes, use } = await setUp();
   for (const name of ['a', 'b']) sizes.set(name, 1);
   const rules = ['info', 'warning', 'error', 'critical', 'odd'].map(severity =>

@@ -1,4 +1,4 @@
-/** Alerting components whose clock, store and receivers are controlled by the test. */
+/** Alerting components with a clock, a store and receivers that the test controls. */
 import { Delivery } from '../../src/notify/delivery.ts';
 import type { Grouping, Notice } from '../../src/notify/notice.ts';
 import type { Receiver, SendResult } from '../../src/notify/notifiers/receiver.ts';
@@ -155,13 +155,13 @@ export interface DeliveryScene {
   readonly counts: Record<string, number>;
   /** Alert states by label x. */
   readonly states: Map<string, Notice>;
-  /** Accounts whose states are not loaded. */
+  /** Accounts without loaded states. */
   readonly unknown: Set<string>;
   /** Starts an episode of an alert. */
   begin(x: string, more?: Partial<Notice>): void;
   /** Resolves an alert. Its state stays until `forget`. */
   end(x: string): void;
-  /** Advances the clock by `ms` and sends what is due to every receiver. */
+  /** Advances the clock by `ms` and sends due notifications to every receiver. */
   deliver(ms?: number): Promise<void>;
   /** Starts a new process with the same store. */
   restart(receivers?: readonly Receiver[]): Promise<void>;

@@ -37,7 +37,7 @@ function configWith(sections: object) {
   return parseConfig(JSON.stringify({ accounts, collect, ...sections }), 'x.yaml').config;
 }
 
-/** Creates an account whose dead-letter queue is unread until `read` sets its size. */
+/** Creates an account with a dead-letter queue that is unread until `read` sets its size. */
 function createTestAccount(config: ReturnType<typeof configWith>, clock: ReturnType<typeof createManualClock>) {
   const slot = createCollectorState(
     { account: 'a', collector: 'dlq' },

@@ -9,8 +9,8 @@ const START = NOW - 3_600_000;
 type Values = Readonly<Record<string, number>>;
 
 /**
- * Creates evidence of series with one label `x`. `firsts`: values at the start of the window; a name that ends with `~` marks a
- * series that starts later, and one that ends with `!` a series whose next values follow a gap.
+ * Creates evidence of series with one label `x`. `firsts`: values at the start of the window. A series with a name that ends in
+ * `~` starts later. If its name ends in `!`, its next values follow a gap.
  */
 function evidenceOf(now: Readonly<Record<string, Values | undefined>>, firsts?: Readonly<Record<string, Values>>) {
   const requested: unknown[] = [];
@@ -44,7 +44,7 @@ const holding = (values: Values) => Object.entries(values).map(([x, value]) => (
 
 describe('above and below', () => {
   const values = evidenceOf({ m: { a: 1, b: 2, c: 3 } });
-  it('above and below hold for each series whose value is beyond the limit', () => {
+  it('above and below hold for each series with a value beyond the limit', () => {
     expect(resultOf({ above: { metric: 'm', value: 2 } }, values)).toEqual(holding({ c: 3 }));
     expect(resultOf({ below: { metric: 'm', value: 2 } }, values)).toEqual(holding({ a: 1 }));
   });

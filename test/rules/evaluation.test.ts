@@ -109,7 +109,7 @@ describe('account evaluation', () => {
     expect(scene.hook.notices[0]?.annotations).toEqual({ summary: '1 in acme of a!' });
   });
 
-  it('after a restart, the evaluation restores alerts without duplicate notifications and resolves those whose condition no longer holds', async () => {
+  it('after a restart, the evaluation restores alerts without duplicate notifications and resolves them if their condition no longer holds', async () => {
     const scene = await createScene(rule('Big', { for: 3 * SECOND }));
     for (let second = 0; second < 4; second += 1) await scene.run('a=1');
     const [before] = scene.alerts().notices();

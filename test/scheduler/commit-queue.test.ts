@@ -5,7 +5,7 @@ import { createMemoryStore } from '../../src/store/memory.ts';
 import type { Store } from '../../src/store/store.ts';
 import { createTestLog } from '../support/silent.ts';
 
-/** Creates a queue whose store rejects commits with `fails.reason` if set, but still writes them if `fails.isWritten`. */
+/** Creates a queue with a store that rejects commits with `fails.reason` if set, but still writes them if `fails.isWritten`. */
 function create() {
   const memory = createMemoryStore();
   const fails: { reason?: StoreReason | undefined; isWritten?: boolean } = {};

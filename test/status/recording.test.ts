@@ -17,7 +17,7 @@ import { createTestLog } from '../support/silent.ts';
 const MINUTE = 60_000;
 const signal = new AbortController().signal;
 
-/** Creates agents whose rounds and samples the test triggers. Each agent reopens the store file of the previous one. */
+/** Creates agents with rounds and samples that the test triggers. Each agent reopens the store file of the previous one. */
 async function setUp() {
   const clock = createManualClock(Date.UTC(2026, 0, 1, 0, 30));
   const emulator = await startEmulator({ workload: false, scenario: 'dlq-growth', history: 600, clock });
@@ -155,7 +155,7 @@ it('a failed sample is logged as a bug', async () => {
   expect(log.lines.map(({ message }) => message)).toEqual(['bug']);
 });
 
-it('historyLimits gives each account an equal share of the size limit', () => {
+it('historyLimits divides the size limit equally between the accounts', () => {
   const accounts = ['a', 'b'].map(name => ({ name, baseUrl: 'http://127.0.0.1:1', token: 'x' }));
   const { config } = parseConfig(JSON.stringify({ accounts }), 'x.yaml');
   expect(historyLimits(config.store.history, config.accounts.length)).toEqual({

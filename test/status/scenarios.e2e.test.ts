@@ -59,7 +59,7 @@ const EXPECTED: Readonly<Record<string, Expected>> = {
       ],
     },
   },
-  // The log lags by minutes, which is no problem.
+  // The log lags by minutes, which is not a problem.
   'log-lag': { minutes: 16, problems: {} },
   'rate-limited': {
     minutes: 8,

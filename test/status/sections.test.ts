@@ -16,7 +16,7 @@ const MINUTE = 60_000;
 
 type Series = Readonly<Record<string, readonly (readonly [minutesAgo: number, value: number])[]>>;
 
-/** Returns the points of the series, whose values were each recorded the given number of minutes ago. */
+/** Returns the points of the series, each recorded the given number of minutes ago. */
 const pointsOf =
   (series: Series) =>
   (name: string, over: number): Point[] => {

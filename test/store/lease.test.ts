@@ -128,7 +128,7 @@ describe.skipIf(!postgresIsThere()).each([
     expect(await two.lease.renew()).toBe('leader');
   });
 
-  it('a takeover whose response was lost is repeated in the next epoch', async () => {
+  it('a takeover with a lost response is repeated in the next epoch', async () => {
     const one = await group.start('one');
     one.mishap = { kind: 'response lost', after: 1 };
     await expect(one.lease.renew()).rejects.toThrow('response lost');
@@ -158,7 +158,7 @@ describe.skipIf(!postgresIsThere()).each([
       expect(one.epoch()).toBe(before);
     });
 
-    it('a paused leader cannot commit after a takeover, detects the other epoch, and never leads again', async () => {
+    it('a paused leader cannot commit after a takeover, detects the other epoch and never leads again', async () => {
       const [one, two] = await startAll('paused', 'two');
       await put(one, 'before');
       await outlast(two);
@@ -197,7 +197,7 @@ describe.skipIf(!postgresIsThere()).each([
     it('a commit waits for a takeover in flight, and then fails', async () => {
       const [one] = await startAll('one');
       await put(one, 'before');
-      // A holder may take its own lease, which has not expired, so the commit sees a valid lease.
+      // A holder may take its own lease, which has not expired, so the commit finds a valid lease.
       const commitTakeover = await leaveOpenAt(url, statements.take, [
         one.lease.self.id,
         'http://one',

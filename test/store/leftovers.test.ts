@@ -41,7 +41,7 @@ const commit = (remote: Remote, value: string) => remote.commit('a', [{ key: 'k'
 /** Commits until SQLite has restarted the WAL. */
 async function restartWal(remote: Remote): Promise<void> {
   const value = randomBytes(2 ** 20).toString('hex');
-  // SQLite writes no page whose content does not change.
+  // SQLite does not write pages with unchanged content.
   for (let n = 0; n < 4; n += 1) await remote.commit('a', [{ key: `large ${n}`, value: n + value }]);
 }
 

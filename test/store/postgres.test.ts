@@ -156,7 +156,7 @@ describe.skipIf(!postgresIsThere())('stores in PostgreSQL', () => {
     expect(before[0]?.get('k')).toBe('1');
   });
 
-  it('an account whose lane was removed commits in a new lane', async () => {
+  it('an account commits in a new lane after its lane was removed', async () => {
     const { store, name } = await open();
     await store.commit('a', row('k', '1'));
     await postgres().query('DELETE FROM delivery_watch.lanes', name);

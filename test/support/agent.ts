@@ -33,7 +33,7 @@ export interface Scrape {
   readonly families: readonly ParsedFamily[];
   /** Returns the samples with this name and at least these labels. */
   samples(name: string, labels?: Labels): ParsedFamily['samples'];
-  /** Returns the sum of the samples with this name and at least these labels; undefined if there are none. */
+  /** Returns the sum of the samples with this name and at least these labels, or undefined without such samples. */
   sum(name: string, labels?: Labels): number | undefined;
 }
 

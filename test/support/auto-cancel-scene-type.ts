@@ -82,7 +82,7 @@ export interface Scene {
   /** Returns all callbacks of the last walk. */
   sightings(): readonly CallbackSighting[];
   /**
-   * Gives an order as a separate process would, while the agent serves orders. Returns `obeyed` or the reason for a refusal.
+   * Issues an order as a separate process would, while the agent serves orders. Returns `obeyed` or the reason for a refusal.
    */
   order(order: Order): Promise<string>;
   pause(): Promise<string>;

@@ -57,7 +57,7 @@ export function createDescribed(): Described {
     return known;
   }
 
-  /** Records which properties of a schema a value contains, except those that are null. */
+  /** Records which properties of a schema a value contains, except null properties. */
   function record(schema: Schema, value: unknown, place: string): void {
     if (value === null || value === undefined) return;
     if (schema.$ref) {

@@ -23,7 +23,7 @@ export function findNewer(name: string): string | undefined {
   }
 }
 
-/** Returns Debian's program and the newer one, as far as they are installed. Use it with `describe.each`. */
+/** Returns Debian's program and the newer one, if installed. Use it with `describe.each`. */
 export const bothVersions = (
   name: 'prometheus' | 'promtool' | 'prometheus-alertmanager' | 'amtool',
 ): readonly string[] =>

@@ -35,7 +35,7 @@ export interface Postgres {
    */
   stop(mode?: StopMode): Promise<void>;
   restart(mode?: StopMode): Promise<void>;
-  /** Returns the id of the server's process, followed by those of its current children. */
+  /** Returns the id of the server's process, followed by the ids of its current children. */
   pids(): number[];
   /** Suspends all server processes: connections stay open without responses. */
   pause(): void;
@@ -70,7 +70,7 @@ const SETTINGS = {
 };
 
 /**
- * Returns the folder of PostgreSQL's programs: Debian's newest version, or else a folder on PATH; undefined if there is none.
+ * Returns the folder of PostgreSQL's programs: Debian's newest version, or else a folder on PATH, or else undefined.
  */
 function programs(): string | undefined {
   const version = (folder: string) => Number(folder.split('/').at(-2));

@@ -174,7 +174,7 @@ export async function startRecorded(path: string, now = START) {
     core,
     change,
     accepted,
-    /** Advances time by 5 s at a time, for at most 20 minutes, until `attempt` does not throw. */
+    /** Advances time in steps of 5 s, for at most 20 minutes, until `attempt` does not throw. */
     async until<T>(attempt: () => Promise<T> | T): Promise<T> {
       for (let left = 240; ; left -= 1) {
         await clock.advance(5 * SECOND);

@@ -62,7 +62,7 @@ export interface SimulatedAgent {
   readonly autoCancel: AutoCancel;
   /** Whether this breaker is open. */
   isOpen(breaker: string): boolean;
-  /** Gives the agent a command, as an operator's separate process would. */
+  /** Sends the agent a command, as an operator's separate process would. */
   tell(order: Order): Promise<void>;
   /** Closes the store. Later effects are discarded. */
   end(): Promise<void>;

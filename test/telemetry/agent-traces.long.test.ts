@@ -20,7 +20,7 @@ function startTraced(baseUrl: string, token: string, tracing: object, env: Reado
           name: 'a',
           baseUrl,
           token: { env: 'DELIVERY_TOKEN' },
-          // Only one request at a time, so that rounds wait for each other.
+          // A single concurrent request, so that rounds wait for each other.
           budget: { requestsPerSecond: 1000, burst: 1000, concurrency: 1, requestsPerDay: 10_000_000 },
         },
       ],
@@ -58,7 +58,7 @@ async function spansCounted(url: string): Promise<Record<string, number>> {
   );
 }
 
-/** Collectors whose names differ from that of the path. */
+/** Collector names by resource in the path, if they differ. */
 const COLLECTOR_OF: Readonly<Record<string, string>> = {
   flowControl: 'flow_control',
   globalParallelism: 'flow_control',

@@ -41,7 +41,7 @@ async function start(env: Readonly<Record<string, string>> = {}, options: object
 const nothing = async () => undefined;
 
 describe('resource and scope of the agent’s spans', () => {
-  it('the service instance is the host and port of the agent, as in its metrics, and the schema URL is the one of the conventions', async () => {
+  it('the service instance is the host and port of the agent, as in its metrics, and the schema URL matches the conventions', async () => {
     const { tracer, exported } = await start();
     await tracer.span('round', {}, nothing);
     const [span] = await exported();

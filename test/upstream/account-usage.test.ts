@@ -83,7 +83,7 @@ describe('account usage', () => {
     await expect(reader.account(signal())).rejects.toMatchObject({ reason: 'refused' });
   });
 
-  it('the record is found by its token or read-only token, else by region, and never guessed', () => {
+  it('the record is found by its token or read-only token, else by region, and is not guessed', () => {
     const eu = { id: 'eu', token: 'a', region: 'eu-central-1', type: 'paid' };
     const us = { id: 'us', token: 'b', read_only_token: TOKEN, region: 'us-east-1', type: 'free' };
     expect(findRecord([eu, us], TOKEN, null)?.id).toBe('us');
@@ -96,7 +96,7 @@ describe('account usage', () => {
       expect(findRecord(body, TOKEN, null)).toBeUndefined();
   });
 
-  it('requests of today are those of the UTC day, and stay unknown if the day is missing, repeated or unreadable', () => {
+  it('requests of today belong to the UTC day, and stay unknown if the day is missing, repeated or unreadable', () => {
     expect(usageFrom(STATS, NOW)).toEqual({ requestsToday: 412, dlqMessages: 7 });
     expect(usageFrom(STATS, NOW + 86_400_000)).toEqual({ dlqMessages: 7 });
     const [, today] = STATS.daily_requests;

@@ -176,7 +176,7 @@ describe('missing lists', () => {
     expect(found).toEqual([...Array(4).fill('invalid_response'), 0]);
   });
 
-  it('a missing list does not affect other lists, and lists found by an earlier process are known', async () => {
+  it('a missing list does not affect other lists, and lists found by an earlier process count as known', async () => {
     const { answer, read, missingLists } = await setUp(['events']);
     answer('{}');
     expect([await read('events'), await read('dlq'), await read('flow_control')]).toEqual(['invalid_response', 0, 0]);

@@ -88,7 +88,7 @@ describe('time limits on requests and retries', () => {
     let calls = 0;
     const service = await serve((_request, response) => {
       calls += 1;
-      // The first attempt takes a third of the time. With a timeout of its own, the second would end after 4 s.
+      // The first attempt takes a third of the time. With its own timeout, the second would end after 4 s.
       if (calls === 1) setTimeout(() => json(response, {}, 503), 1000);
     });
     const { reader, counts } = createTestClient(service.url, { timeout: 3000 });

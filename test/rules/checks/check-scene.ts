@@ -113,7 +113,7 @@ export const problemLines = (scene: Scene) =>
     return `${severity} ${kind}${subject === null ? '' : ` (${subject})`} ${minutes} min: ${text}`;
   });
 
-/** Changes each round that sends requests, or those of one collector. */
+/** Changes the rounds of one collector, or of all collectors except `account`. */
 export const rounds = (
   { collectors }: CalmAccount,
   change: (round: CalmRound) => void,

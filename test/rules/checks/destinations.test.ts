@@ -84,7 +84,7 @@ it('a destination of which most attempts fail is found within minutes', async ()
   expect(scene.found()).toEqual([]);
 });
 
-it('a few failed attempts among successful ones are no problem', async () => {
+it('a few failed attempts among successful ones are not a problem', async () => {
   const scene = await setUp();
   await scene.pass(60, () => {
     scene.succeed(5);

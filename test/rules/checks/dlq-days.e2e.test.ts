@@ -5,7 +5,7 @@ import { createRecordedScene, HOUR, type RecordedScene } from './recorded-scene.
 /** Size of the queue at a minute. */
 type Size = (minute: number) => number;
 
-/** Passes minutes and returns those at whose end a kind was found, of every second one. */
+/** Passes minutes and checks after every second one. Returns the minutes after which a kind was found. */
 async function foundAt(scene: RecordedScene, kind: string, minutes: number, size: Size): Promise<number[]> {
   const found: number[] = [];
   let now = 0;

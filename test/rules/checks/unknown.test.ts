@@ -48,7 +48,7 @@ describe('unknown results', () => {
     (['dlq', 'events', 'flow_control'] as const).flatMap(collector =>
       (['stale', 'withdrawn', 'unread', 'partial'] as const).map(data => [collector, data] as const),
     ),
-  )('of the checks that read data, only those of %s are unknown while its data is %s', (collector, data) => {
+  )('among the checks that read data, only %s checks are unknown while their data is %s', (collector, data) => {
     const results = check({ change: account => CHANGES[data](account, collector) });
     const unknown = results.filter(({ check, unknown }) => check.collector !== undefined && unknown.length > 0);
     const expected = ofCollector(collector).filter(kind => data !== 'partial' || kind !== 'dlq_nearly_full');
@@ -71,7 +71,7 @@ describe('unknown results', () => {
     expect(dlq).toEqual([]);
   });
 
-  it('checks of partial data report what they find and are unknown for everything else', () => {
+  it('checks of partial data report findings and are unknown for everything else', () => {
     const change = (account: CalmAccount) => {
       rounds(account, partial, 'dlq');
       queueOf(account).oldestEntered = ago(2 * 24 * 60);

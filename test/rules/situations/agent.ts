@@ -147,7 +147,7 @@ export class Agent {
     });
   }
 
-  /** Returns what the checks read. Values are those of the current minute. */
+  /** Returns the input of the checks, with the values of the current minute. */
   #viewed(history: Recorder): Pick<Viewed, 'account' | 'autoCancel'> & { readonly settings: StatusSettings } {
     const [states, kept] = [this.#states, this.#kept];
     const skew = () => -1000 * (this.#situation.clock?.(this.#minute) ?? 0);

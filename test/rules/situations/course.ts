@@ -1,12 +1,12 @@
 /** The course of an account: the value of each of its numbers at each minute. */
 
-/** Returns a value at a minute; undefined if there is none. */
+/** Returns the value at a minute, or undefined if it has no value. */
 export type Values = (minute: number) => number | undefined;
 
 /**
- * Numbers that only rise, of which the agent counts the increase: messages and attempts, or those to a destination
+ * Numbers that only rise. The agent counts their increase: messages and attempts, in total or to one destination
  * (`failed api.example.com`); dead letters (`entered` follows from `dead` by default); starts of a schedule (`missed nightly`); and
- * what the agent counts itself: `requests rate_limited` and unreadable rows (`rejected dlq`).
+ * the agent's own counters: `requests rate_limited` and unreadable rows (`rejected dlq`).
  */
 const COUNTERS = [
   'created',
@@ -46,10 +46,14 @@ const TIMES = [
 ] as const;
 
 /**
- * Numbers that rise and fall: dead letters, their plan limit (`most`) and their retention (s); failure callbacks by state, and those
- * that seem stuck; waiting messages of a flow-control key and whether it is paused, has all of its parallelism in use (`full`) or
- * has used up its rate (`limited`); deliveries of the account (`running`), which allows 100 at once; its requests of the day (`used`), their limit (`quota`), whether it is `suspended`, the minute at which its plan changed (`moved`), and dead letters `counted` by the management API; waiting messages of a queue (`lag`), and whether it is paused (`held`); messages in flight, and those of them that are overdue (`stuck`); the result of a schedule’s last start, as an index of `JUDGED`; whether all messages of the last run of a listed schedule failed (`flopped`); requests left
- * of `BUDGET`; whether the token is rejected; and open breakers.
+ * Numbers that rise and fall: dead letters, their plan limit (`most`) and their retention (s); failure callbacks by state, and
+ * seemingly stuck ones; waiting messages of a flow-control key and whether it is paused, has all of its parallelism in use
+ * (`full`) or has used up its rate (`limited`); deliveries of the account (`running`), which allows 100 at once; its requests of
+ * the day (`used`), their limit (`quota`), whether it is `suspended`, the minute at which its plan changed (`moved`), and dead
+ * letters `counted` by the management API; waiting messages of a queue (`lag`), and whether it is paused (`held`); messages in
+ * flight, and overdue ones among them (`stuck`); the result of a schedule’s last start, as an index of `JUDGED`; whether all
+ * messages of the last run of a listed schedule failed (`flopped`); requests left of `BUDGET`; whether the token is rejected;
+ * and open breakers.
  */
 type Gauge =
   | 'dead'

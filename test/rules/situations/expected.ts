@@ -1,6 +1,6 @@
 /**
- * Compares what was reported with expected lines: `critical messages_failing 7..62 – 90..120`. The first time or range is that of the
- * start, the second one that of the end; without it, the problem lasts until the end. A line that begins with `may` is optional.
+ * Compares reported problems with expected lines: `critical messages_failing 7..62 – 90..120`. The first time or range is the
+ * start, the second one the end. Without it, the problem lasts until the end. Lines that begin with `may` are optional.
  */
 import { expect } from 'vitest';
 import { type Episode, lineOf, play } from './play.ts';
@@ -58,8 +58,8 @@ function differences(episodes: readonly Episode[], lines: readonly string[], onl
 }
 
 /**
- * Plays a situation and expects exactly these problems. Those of severity info or that are not sent by default count only if they are
- * expected. `only`: the kind to compare; default: all.
+ * Plays a situation and expects exactly these problems. Problems of severity info and kinds that are not sent by default count
+ * only if they are expected. `only`: the kind to compare; default: all.
  */
 export async function expectProblems(situation: Situation, lines: readonly string[], only?: string): Promise<void> {
   const found = differences(await play(situation), lines, only);

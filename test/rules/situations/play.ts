@@ -27,7 +27,7 @@ function createClock(offset: Values) {
   };
 }
 
-/** Collects the episodes of what is reported each minute. */
+/** Collects the episodes of the problems reported each minute. */
 function createEpisodes() {
   const all: Episode[] = [];
   const open = new Map<string, Episode>();

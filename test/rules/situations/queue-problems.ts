@@ -294,7 +294,7 @@ const QUEUES: readonly ProblemCase[] = [
   },
 ];
 
-/** The management API is read in a round of its own, and is no part of the readable service. */
+/** The management API is read in a separate round and is not part of the readable service. */
 const OTHER_SOURCE = 'is not read from the service';
 const ofPlan = { 'unreadable rows': OTHER_SOURCE, 'blind hour': OTHER_SOURCE, 'blind day': OTHER_SOURCE } as const;
 

@@ -85,7 +85,7 @@ const GROWTH: readonly SituationCase[] = [
     name: `a job drains the queue ${when}`,
     input: input as Input,
     minutes: 8 * HOUR,
-    // The first minutes of a new agent do not show that the queue is drained again and again.
+    // The first minutes of a new agent do not show that the queue is drained repeatedly.
     reports: ['may warning dlq_growing 3..11 – 30..76'],
   })),
   {

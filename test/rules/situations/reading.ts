@@ -1,4 +1,4 @@
-/** Situations in which the service cannot be read, and of agents that are started again and again. */
+/** Situations in which the service cannot be read or the agent restarts repeatedly. */
 
 import { course, flat, type Input, rising, until } from './course.ts';
 import { problemCases } from './problems.ts';

@@ -14,7 +14,7 @@ export interface Situation {
   /** Minutes at which an agent starts with an empty store, or with a restored backup. */
   readonly lost?: readonly number[];
   readonly restored?: readonly number[];
-  /** When reads fail: all, those of a collector, or a round of it (`events sweep`). */
+  /** When reads fail: all, the reads of a collector, or one of its rounds (`events sweep`). */
   readonly dark?: readonly (Span | readonly [...Span, collector: string])[];
   /** When reads contain unreadable rows. */
   readonly unreadable?: readonly Span[];

@@ -12,7 +12,7 @@ export interface Replay {
 
 /** Time without an agent during a restart (minutes). */
 const RESTART = 2;
-/** Time that the agent needs after its start for a first evaluation of what it has read (minutes). */
+/** Time that the agent needs after its start for a first evaluation of its reads (minutes). */
 const STARTED = 1;
 /** `for` of the longest kind (minutes). */
 const PENDING = 15;

@@ -53,7 +53,7 @@ describe('quantiles', () => {
     [0.99, 60],
     [1, null],
   ])('the upper bound of quantile %d is %s', (quantile, bound) => expect(boundOf(quantile, buckets)).toBe(bound));
-  it('the upper bound of a quantile is unknown if nothing was counted', () => {
+  it('the upper bound of a quantile is unknown if all counts are 0', () => {
     expect(
       boundOf(0.5, [
         [1, 0],
