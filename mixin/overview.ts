@@ -8,7 +8,7 @@ import { runs } from '../src/collectors/runs/runs.ts';
 import { scheduleList } from '../src/collectors/schedules/schedules.ts';
 import type { Family } from '../src/metrics/family.ts';
 import { objectiveFamilies } from '../src/metrics/objectives.ts';
-import { DLQ_FULL } from '../src/metrics/thresholds.ts';
+import { BURN_WINDOWS, DLQ_FULL } from '../src/metrics/thresholds.ts';
 import { highestOf } from '../src/rules/promql.ts';
 import { ofRow, ofSeries, TRACES } from './dashboard-links.ts';
 import { endedInLastHour, failing, firstScreen } from './first-screen.ts';
@@ -43,7 +43,7 @@ const limitsOf = (objective: 'delivered' | 'on_time'): readonly Limit[] => {
   const budget = `1 - max(${chosen(objectiveFamilies.ratio, { objective })})`;
   return [
     { legend: 'uses up the budget', expr: budget, colour: 'orange' },
-    { legend: 'pages', expr: `14.4 * (${budget})`, colour: 'red' },
+    { legend: 'pages', expr: `${BURN_WINDOWS.fast[0].times} * (${budget})`, colour: 'red' },
   ];
 };
 

@@ -2,6 +2,7 @@ import { existsSync, readFileSync } from 'node:fs';
 import type { Config } from '../config/schema.ts';
 import { formatDuration } from '../kit/duration.ts';
 import { objectivesOptions } from '../metrics/objectives.ts';
+import { BURN_WINDOWS } from '../metrics/thresholds.ts';
 
 /** Values for the templates of rules and dashboards. */
 export interface Settings {
@@ -50,7 +51,7 @@ function valuesOf({
     agent,
     enabled: enable.length === 0 ? '' : `\nor delivery:held{kind=~"${enable.join('|')}"}`,
     failureBudget: 1 - delivered,
-    failureBudget14x: 14.4 * (1 - delivered),
+    failureBudget14x: BURN_WINDOWS.fast[0].times * (1 - delivered),
     onTimeWithin: formatDuration(onTimeWithin),
     onTimeSeconds: onTimeWithin / 1000,
     onTimeSecondsHalf: onTimeWithin / 1000 / 2,

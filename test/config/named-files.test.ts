@@ -188,8 +188,10 @@ describe('the list of named files', () => {
     const file = fileOf(text.replace('env: T', `file: ${token}`), 'config.yaml');
     const { config } = loadConfig(file, env);
     const list = (from?: typeof env) =>
-      namedFiles(config, from).map(named => `${named.path.join('.')} ${named.file} ${named.content}`);
-    const settings = [`accounts.0.token ${token} secret`, `upstream.caFile ${ca} certificates`];
+      namedFiles(config, from).map(({ path, file, content, isWatched }) =>
+        [path.join('.'), file, content, ...(isWatched ? ['watched'] : [])].join(' '),
+      );
+    const settings = [`accounts.0.token ${token} secret`, `upstream.caFile ${ca} certificates watched`];
     expect(list()).toEqual(settings);
     expect(list(env)).toEqual([...settings, `store.url ${ca} certificates`, `store.url ${key} private key`]);
     expect(filesWithSecrets(file, config, env)).toEqual([token, key]);

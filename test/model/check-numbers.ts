@@ -203,27 +203,19 @@ function checkQueue(world: NumberWorld, { samples }: Scrape, into: { wrong: stri
     const series = seriesOf(selection, 'messages');
     checkCount(world, selection, series, get(series), () => true, into);
     const walks = walksOf(world, selection);
-    for (const [name, time] of [
-      ['oldest_message', (entry: Entry) => entry.createdAt],
-      ['newest_message', (entry: Entry) => entry.createdAt],
-      ['oldest_entered', (entry: Entry) => entry.enteredAt],
-    ] as const) {
-      const series = seriesOf(selection, `${name}_timestamp_seconds`);
-      const value = get(series);
-      if (value === undefined) continue;
-      into.count += 1;
-      const known = truth.entries.some(
-        entry => isIn(selection, entry) && Math.abs((START + time(entry)) / 1000 - value) < 0.0005,
-      );
-      const isBeyond = (walk: Round) =>
-        truth.entries.some(entry => {
-          if (!isIn(selection, entry) || walk.parts.get(selection)?.hidden.has(entry)) return false;
-          if (!through(entry, walk.begunAt, walk.endedAt ?? world.now, () => true).always) return false;
-          const at = (START + time(entry)) / 1000;
-          return name === 'newest_message' ? at > value + 0.001 : at < value - 0.001;
-        });
-      if (!known || walks.every(isBeyond)) into.wrong.push(`${series} is ${value}`);
-    }
+    const oldest = seriesOf(selection, 'oldest_entered_timestamp_seconds');
+    const value = get(oldest);
+    if (value === undefined) continue;
+    into.count += 1;
+    const secondsOf = ({ enteredAt }: Entry) => (START + enteredAt) / 1000;
+    const known = truth.entries.some(entry => isIn(selection, entry) && Math.abs(secondsOf(entry) - value) < 0.0005);
+    const isBeyond = (walk: Round) =>
+      truth.entries.some(entry => {
+        if (!isIn(selection, entry) || walk.parts.get(selection)?.hidden.has(entry)) return false;
+        if (!through(entry, walk.begunAt, walk.endedAt ?? world.now, () => true).always) return false;
+        return secondsOf(entry) < value - 0.001;
+      });
+    if (!known || walks.every(isBeyond)) into.wrong.push(`${oldest} is ${value}`);
   }
   for (const [series, value] of samples) {
     const [, dimension, shown] = /^delivery_dlq_messages_by_(\w+)\{\w+="([^"]*)"\}/.exec(series) ?? [];

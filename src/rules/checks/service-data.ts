@@ -2,7 +2,7 @@ import { dlqFamilies, OTHER, type PlanFacts, type QueuesFacts } from '../../coll
 import { between } from '../../history/points.ts';
 import { ALWAYS } from '../../history/recent.ts';
 import { DAY, HOUR, MINUTE } from '../../kit/duration.ts';
-import { bareAddress } from '../../kit/text.ts';
+import { bareAddress, percent } from '../../kit/text.ts';
 import { DLQ_DIFFERENCE, QUEUE_BLOCKED, QUOTA_USED } from '../../metrics/thresholds.ts';
 import type { CheckInput } from './account.ts';
 import { type AccountCheck, checksOf, defineCheck, eachOf, type FoundOf, toAgentTime, UNKNOWN } from './check.ts';
@@ -63,7 +63,7 @@ const COUNTED_BEFORE = 10 * MINUTE;
 export const PLAN: readonly AccountCheck[] = [
   defineCheck('quota_ending', 'DeliveryQuotaEnding', {
     keepFiringFor: HOUR,
-    when: 'the plan’s daily quota of requests is used up, or will be used up before 00:00 UTC at the average rate of the day. This forecast starts at 01:00 UTC, and only after half of the quota is used',
+    when: `the plan’s daily quota of requests is used up, or will be used up before 00:00 UTC at the average rate of the day. This forecast starts at 01:00 UTC, and only after ${percent(QUOTA_USED)} of the quota is used`,
     check(input) {
       const { now, serviceNow } = input;
       const plan = planOf(input);
@@ -111,7 +111,7 @@ export const PLAN: readonly AccountCheck[] = [
   defineCheck('dlq_size_differs', 'DeliveryDataIncomplete', {
     severity: 'info',
     for: HOUR,
-    when: 'the size of the dead-letter queue in the management API is above or below all sizes that the agent recorded from 10 minutes before it read the API until now. The difference exceeds 10 messages and 10 %',
+    when: `the size of the dead-letter queue in the management API is above or below all sizes that the agent recorded from 10 minutes before it read the API until now. The difference exceeds ${DLQ_DIFFERENCE.fewest} messages and ${percent(DLQ_DIFFERENCE.share)}`,
     check(input) {
       const plan = planOf(input);
       if (plan === undefined || !input.dataOf('dlq').enabled) return [];
