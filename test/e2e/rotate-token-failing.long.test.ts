@@ -203,7 +203,7 @@ describe('failed resets', () => {
     const { code, stderr } = await rotation.run();
     expect([code, rotation.token()]).toEqual([1, 'somebody-elses']);
     expect(stderr).toContain(
-      `contains ${print('somebody-elses')}, not the new token, ${print(rotation.emulator.token)}`,
+      `contains ${print('somebody-elses')}, not the new token ${print(rotation.emulator.token)}`,
     );
   });
 });
