@@ -54,15 +54,24 @@ export function acceleratedClock(clock: Clock, speed: number): Clock {
   };
 }
 
-/** Runs `work` with a signal that `parent` or a timeout aborts. Unlike AbortSignal.any, leaves no listener on `parent`. */
+/**
+ * Runs `work` with a signal that `parent` or a timeout aborts. `grace`: time for which work continues after `parent` is aborted
+ * (ms). Unlike AbortSignal.any, leaves no listener on `parent`.
+ */
 export async function withDeadline<T>(
   ms: number,
   parent: AbortSignal,
   work: (signal: AbortSignal) => Promise<T>,
+  grace = 0,
 ): Promise<T> {
   const controller = new AbortController();
-  const onAbort = () => controller.abort(parent.reason);
-  if (parent.aborted) onAbort();
+  const abort = () => controller.abort(parent.reason);
+  let aborting: NodeJS.Timeout | undefined;
+  const onAbort = () => {
+    if (grace > 0) aborting = setTimeout(abort, grace);
+    else abort();
+  };
+  if (parent.aborted) abort();
   parent.addEventListener('abort', onAbort, { once: true });
   const onTimeout = () => controller.abort(new DOMException(`no response within ${ms} ms`, 'TimeoutError'));
   // The deadline may already have passed, and Node.js warns about negative delays.
@@ -71,6 +80,7 @@ export async function withDeadline<T>(
     return await work(controller.signal);
   } finally {
     clearTimeout(handle);
+    clearTimeout(aborting);
     parent.removeEventListener('abort', onAbort);
   }
 }

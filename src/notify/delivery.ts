@@ -134,7 +134,7 @@ export class Delivery {
   };
 
   async #sendAll(requests: readonly DueRequest[], signal: AbortSignal): Promise<void> {
-    for (const request of requests) if (!(await this.#send(request, signal))) return;
+    for (const request of requests) if (signal.aborted || !(await this.#send(request, signal))) return;
     try {
       await this.#journals.send(this.#receiver.notifier, notice => this.#sendEvent(notice, signal));
     } catch (error) {
@@ -145,7 +145,7 @@ export class Delivery {
 
   /** Sends a notice from a journal. Returns whether the next notice may follow now. */
   async #sendEvent(notice: Notice, signal: AbortSignal): Promise<boolean> {
-    if (this.#isRefused(notice) || !(await this.#deps.mayNotify())) return false;
+    if (signal.aborted || this.#isRefused(notice) || !(await this.#deps.mayNotify())) return false;
     const result = await this.#receiver.send([notice], signal);
     const isDone = result.kind === 'ok' || (result.kind === 'refused' && !result.isWhole);
     if (result.kind === 'ok') this.#count('sent');

@@ -11,6 +11,8 @@ export interface Reply {
 
 /** Timeout of a request, including connecting (ms). */
 const TIMEOUT = 10_000;
+/** Time for the response when the agent stops during a request (ms). Without a response, the request is sent again later. */
+const GRACE = 2000;
 /** Maximum number of bytes to drain from a response so that its connection can be reused. */
 const MAX_READ = 64 * 1024;
 /** Maximum number of characters of a response to keep: enough for a receiver's error message. */
@@ -45,15 +47,20 @@ export function createPost(timeout = TIMEOUT) {
     url: string,
     { signal, ...options }: { readonly method: 'GET' | 'POST'; readonly signal: AbortSignal } & Partial<PostRequest>,
   ) =>
-    withDeadline(timeout, signal, async (deadline): Promise<Reply> => {
-      const request = undiciRequest(url, { dispatcher, ...options, signal: deadline });
-      const { statusCode, headers, body } = await untilAborted(request, deadline);
-      return {
-        status: statusCode,
-        retryAfter: headers['retry-after'],
-        text: await startOf(body),
-      };
-    });
+    withDeadline(
+      timeout,
+      signal,
+      async (deadline): Promise<Reply> => {
+        const request = undiciRequest(url, { dispatcher, ...options, signal: deadline });
+        const { statusCode, headers, body } = await untilAborted(request, deadline);
+        return {
+          status: statusCode,
+          retryAfter: headers['retry-after'],
+          text: await startOf(body),
+        };
+      },
+      GRACE,
+    );
   return {
     post: (url: string, request: PostRequest) => send(url, { ...request, method: 'POST' }),
     get: (url: string, signal: AbortSignal) => send(url, { method: 'GET', signal }),

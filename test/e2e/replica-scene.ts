@@ -34,6 +34,9 @@ export const REQUESTS_PER_DAY = 1_000_000;
 /** Maximum number of concurrent requests for an account. */
 export const CONCURRENCY = 8;
 
+/** Response time of the webhook receiver (ms), so that a replica may end while it waits for a response. */
+const RESPONSE_AFTER = 500;
+
 /** Starts a webhook receiver that records which replica sent each alert. */
 async function startHook() {
   const received: ReceivedNotification[] = [];
@@ -49,7 +52,7 @@ async function startHook() {
         const { account, alertname: alert } = labels;
         received.push({ account, alert, status, startsAt, key, replica: (request.url ?? '').slice(1), start });
       }
-      response.end();
+      setTimeout(() => response.end(), RESPONSE_AFTER);
     });
   });
   return { url: service.url, received };

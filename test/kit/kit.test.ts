@@ -76,6 +76,17 @@ describe('clock', () => {
     await expect(work).rejects.toThrow('shutting down');
     await expect(withDeadline(60_000, parent.signal, async signal => signal.aborted)).resolves.toBe(true);
   });
+
+  it('a deadline with a grace period aborts its signal only after that period, so that work can end within it', async () => {
+    const stop = (grace: number, ms: number) => {
+      const parent = new AbortController();
+      const work = withDeadline(60_000, parent.signal, signal => systemClock.sleep(ms, signal), grace);
+      parent.abort(new Error('shutting down'));
+      return work;
+    };
+    await expect(stop(10, 30_000)).rejects.toThrow('shutting down');
+    await expect(stop(30_000, 10)).resolves.toBeUndefined();
+  });
 });
 
 describe('closing', () => {

@@ -446,6 +446,22 @@ describe('receivers', () => {
     await scene.deliver();
     expect(scene.hook.sent).toEqual(['firing 1', 'firing 1']);
   });
+
+  it('a delivery that is stopped while it sends logs the accepted alert, and sends only the others after a restart', async () => {
+    const scene = await createSingle();
+    scene.begin('1');
+    scene.begin('2');
+    const stop = new AbortController();
+    scene.hook.answer = () => {
+      stop.abort();
+      return ACCEPTED;
+    };
+    await scene.deliveries()[0]?.run(stop.signal);
+    expect(scene.hook.sent).toEqual(['firing 1']);
+    await scene.restart();
+    await scene.deliver();
+    expect(scene.hook.sent).toEqual(['firing 1', 'firing 2']);
+  });
 });
 
 describe('refusals', () => {

@@ -245,13 +245,23 @@ describe.each(KINDS)('any notifier: %s', (_kind, create) => {
     expect(written).toBeLessThan(32 * 2 ** 20);
   });
 
-  it('send rejects if it is stopped; the result of a failed connection does not contain the URL', async () => {
-    const url = `${await raw(() => undefined)}/canary`;
+  it('send rejects if it is stopped and no response arrives; the result of a failed connection does not contain the URL', async () => {
     const stop = new AbortController();
-    const sending = create(url).send([firing], stop.signal);
-    stop.abort(new Error('stopped'));
-    await expect(sending).rejects.toThrow('stopped');
+    const url = `${await raw(() => stop.abort())}/canary`;
+    await expect(create(url, 200).send([firing], stop.signal)).rejects.toThrow('no response within 200 ms');
     expect(JSON.stringify(await create('http://127.0.0.1:1/canary').send([firing], never))).not.toContain('canary');
+  });
+
+  it('send returns the result of a request that is in flight when it is stopped, and sends nothing afterwards', async () => {
+    const stop = new AbortController();
+    const service = await answering((_request, response) => {
+      stop.abort(new Error('stopped'));
+      setTimeout(() => response.end(), 50);
+    });
+    const receiver = create(service.url);
+    expect(await receiver.send([firing], stop.signal)).toMatchObject({ kind: 'ok' });
+    await expect(receiver.send([firing], stop.signal)).rejects.toThrow('stopped');
+    expect(service.requests).toHaveLength(1);
   });
 });
 
