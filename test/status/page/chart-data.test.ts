@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { boundOf, drawn, gapsOf, increases, stacked } from '../../../src/status/page/assets/chart-data.js';
+import { boundOf, drawn, increases, stacked } from '../../../src/status/page/assets/chart-data.js';
 
 const NOW = '2026-11-22T10:00:00.000Z';
 type Values = (number | null)[];
@@ -12,30 +12,18 @@ const view = (times: number[], ...of: ReturnType<typeof series>[]) => ({
   series: of,
 });
 
-describe('gaps', () => {
-  it('a step much longer than its neighbors is a gap', () => {
-    expect(gapsOf([0, 60, 120, 600, 660, 720])).toEqual([true, false, false, true, false, false]);
-  });
-  it('gaps are not detected in thinned history', () => {
-    const thinned = [0, 300, 600, 900, 1200, 1500, 1560, 1620, 1680, 1740];
-    expect(gapsOf(thinned).slice(1)).not.toContain(true);
-  });
-  it('an empty history has no gaps', () => expect(gapsOf([])).toEqual([]));
-});
-
 describe('increases', () => {
   const times = [0, 60, 120, 180, 240];
-  const whole = times.map((_, index) => index === 0);
   it('the increase of a counter is exact, and each step counts once', () => {
-    expect(increases(times, [5, 6, 9, 9, 20], whole, [0, 120], 120)).toEqual([4, 11]);
+    expect(increases(times, [5, 6, 9, 9, 20], [0, 120], 120)).toEqual([4, 11]);
   });
   it('the increase of a counter is unknown in a gap, and increases during the gap are not drawn', () => {
-    const gaps = whole.with(3, true);
-    expect(increases(times, [5, 6, 9, 500, 501], gaps, [0, 60, 120, 180], 60)).toEqual([1, 3, null, 1]);
-    expect(increases(times, [null, null, 9, 9, 10], whole, [0, 60, 120, 180], 60)).toEqual([null, null, 0, 1]);
+    const withGap = [0, 60, 120, 180, 900, 960];
+    expect(increases(withGap, [5, 6, 9, null, 500, 501], [0, 60, 120, 840, 900], 60)).toEqual([1, 3, null, null, 1]);
+    expect(increases(times, [null, null, 9, 9, 10], [0, 60, 120, 180], 60)).toEqual([null, null, 0, 1]);
   });
   it('the increase of a counter is never negative: a counter that drops was reset', () => {
-    expect(increases(times, [50, 60, 3, 4, 4], whole, [0, 120], 120)).toEqual([13, 1]);
+    expect(increases(times, [50, 60, 3, 4, 4], [0, 120], 120)).toEqual([13, 1]);
   });
 });
 
@@ -101,11 +89,11 @@ describe('chart series', () => {
   it('a drawn series has a break in a gap', () => {
     const found = drawn(
       { kind: 'level', lines: [{ family: 'w', name: 'w' }] },
-      view([0, 60, 120, 900, 960], series('w', {}, [1, 2, 3, 4, 5])),
+      view([0, 60, 120, 180, 900, 960], series('w', {}, [1, 2, 3, null, 4, 5])),
       0,
       960,
     );
-    expect(found.times).toEqual([0, 60, 120, 121, 900, 960]);
+    expect(found.times).toEqual([0, 60, 120, 180, 900, 960]);
     expect(found.lines[0]?.values).toEqual([1, 2, 3, null, 4, 5]);
   });
 

@@ -1,5 +1,6 @@
 /**
  * Computes the lines of a chart from `api/v1/accounts/NAME/history`. Pure. Times: seconds since the Unix epoch. null: unknown.
+ * In each gap of the history, all values of one time are null.
  * A chart: `{ kind, lines, unit?, quantiles? }`. Kinds: `level`: values of gauges; `rate`, `stack`: increases of counters; `quantile`:
  * quantiles of a histogram.
  * A line: `{ family, name?, look?, where?, by?, top?, looks? }`: the sum of its series, or one for each value of the label `by`.
@@ -16,18 +17,6 @@
 /** Possible widths of a bar (s). */
 const WIDTHS = [60, 120, 300, 600, 900, 1800, 3600];
 const MAX_BARS = 100;
-/** A step between two samples is a gap if it exceeds the median of its neighbours by this factor. */
-const GAP = 2.5;
-
-/** Returns whether there is a gap before each sample. @type {(times: number[]) => boolean[]} */
-export function gapsOf(times) {
-  const steps = times.slice(1).map((at, index) => at - (times[index] ?? at));
-  return times.map((_, index) => {
-    if (index === 0) return true;
-    const around = steps.slice(Math.max(0, index - 5), index + 4).sort((one, other) => one - other);
-    return (steps[index - 1] ?? 0) > GAP * (around[Math.floor((around.length - 1) / 2)] ?? 0);
-  });
-}
 
 /** @type {(columns: Values[], length: number) => Values} */
 const sumOf = (columns, length) =>
@@ -82,14 +71,14 @@ const startOf = (at, width) => Math.ceil(at / width) * width - width;
 
 /**
  * Returns the increase of a counter in each interval; null if unknown. A counter that fell was reset to 0.
- * @type {(times: number[], values: Values, gaps: boolean[], starts: number[], width: number) => Values}
+ * @type {(times: number[], values: Values, starts: number[], width: number) => Values}
  */
-export function increases(times, values, gaps, starts, width) {
+export function increases(times, values, starts, width) {
   /** @type {Map<number, number>} */
   const grown = new Map();
   for (let index = 1; index < times.length; index++) {
     const [before, now, at] = [values[index - 1] ?? null, values[index] ?? null, times[index] ?? 0];
-    if (gaps[index] || before === null || now === null) continue;
+    if (before === null || now === null) continue;
     const start = startOf(at, width);
     grown.set(start, (grown.get(start) ?? 0) + (now < before ? now : now - before));
   }
@@ -126,21 +115,6 @@ function quantilesOf(quantiles, lines, grow, length) {
   }));
 }
 
-/**
- * Adds an empty row in each gap, so that no line crosses it.
- * @type {(times: number[], gaps: boolean[], lines: Line[]) => Omit<Drawn, 'width'>}
- */
-function withGaps(times, gaps, lines) {
-  const rows = times.flatMap((at, index) => {
-    const row = { at, from: index };
-    return gaps[index] && index > 0 ? [{ at: (times[index - 1] ?? at) + 1, from: -1 }, row] : [row];
-  });
-  return {
-    times: rows.map(({ at }) => at),
-    lines: lines.map(line => ({ ...line, values: rows.map(({ from }) => line.values[from] ?? null) })),
-  };
-}
-
 /** Returns lines with an increase, or the first line: outcomes that never happened need no legend. @param {Line[]} lines */
 function happened(lines) {
   const found = lines.filter(({ values }) => values.some(value => value !== null && value > 0));
@@ -153,15 +127,14 @@ function happened(lines) {
  */
 export function drawn({ kind, lines, quantiles = [] }, view, from, to) {
   const isCounter = kind !== 'level';
-  const gaps = gapsOf(view.times);
   const found = lines.flatMap(line => linesOf(view, kind === 'quantile' ? { ...line, by: 'le' } : line, isCounter));
-  if (!isCounter) return { ...withGaps(view.times, gaps, found), width: 0 };
+  if (!isCounter) return { times: view.times, lines: found, width: 0 };
   const width = WIDTHS.find(each => (to - from) / each <= MAX_BARS) ?? 3600;
   const first = startOf(from, width);
   const last = startOf(Math.max(from, Math.min(to, view.times.at(-1) ?? to)), width);
   const starts = Array.from({ length: Math.round((last - first) / width) + 1 }, (_, index) => first + index * width);
   /** @type {Grow} */
-  const grow = values => increases(view.times, values, gaps, starts, width);
+  const grow = values => increases(view.times, values, starts, width);
   const made =
     kind === 'quantile'
       ? quantilesOf(quantiles, found, grow, starts.length)
