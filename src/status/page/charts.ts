@@ -4,8 +4,6 @@ import type { PageContext } from './layout.ts';
 /** Data of a chart; assets/chart-data.js documents the keys. */
 export interface Chart {
   readonly kind: 'level' | 'rate' | 'stack' | 'quantile';
-  readonly unit?: 'seconds';
-  readonly quantiles?: readonly number[];
   readonly lines: readonly ChartLine[];
 }
 

@@ -91,8 +91,6 @@ const OUTCOMES: Chart = {
 };
 const TIME_TO_DELIVER: Chart = {
   kind: 'quantile',
-  unit: 'seconds',
-  quantiles: [0.5, 0.9, 0.99],
   lines: [{ family: 'delivery_message_time_to_deliver_seconds_bucket' }],
 };
 const IN_FLIGHT: Chart = { kind: 'level', lines: [line('delivery_messages_in_flight', 'messages', 'calm')] };

@@ -6,7 +6,7 @@ afterEach(() => void vi.unstubAllGlobals());
 it('the labels of the time axis differ', () => {
   vi.stubGlobal('getComputedStyle', () => ({}));
   vi.stubGlobal('uPlot', { paths: { stepped: () => undefined, bars: () => undefined } });
-  const chart = { spec: { kind: 'level', unit: undefined }, plot: { clientWidth: 600 }, marks: [], ends: [0, 300] };
+  const chart = { spec: { kind: 'level' }, plot: { clientWidth: 600 }, marks: [], ends: [0, 300] };
   const [axis] = options(chart, { times: [], lines: [] }).axes as {
     incrs: number[];
     values: (...of: unknown[]) => string[];

@@ -1,8 +1,8 @@
 /**
  * Computes the lines of a chart from `api/v1/accounts/NAME/history`. Pure. Times: seconds since the Unix epoch. null: unknown.
  * In each gap of the history, all values of one time are null.
- * A chart: `{ kind, lines, unit?, quantiles? }`. Kinds: `level`: values of gauges; `rate`, `stack`: increases of counters; `quantile`:
- * quantiles of a histogram.
+ * A chart: `{ kind, lines }`. Kinds: `level`: values of gauges; `rate`, `stack`: increases of counters; `quantile`: quantiles of a
+ * histogram of seconds.
  * A line: `{ family, name?, look?, where?, by?, top?, looks? }`: the sum of its series, or one for each value of the label `by`.
  *
  * @import { HistoryView } from '../../api/history.ts'
@@ -17,6 +17,7 @@
 /** Possible widths of a bar (s). */
 const WIDTHS = [60, 120, 300, 600, 900, 1800, 3600];
 const MAX_BARS = 100;
+const QUANTILES = [0.5, 0.9, 0.99];
 
 /** @type {(columns: Values[], length: number) => Values} */
 const sumOf = (columns, length) =>
@@ -96,11 +97,8 @@ export function boundOf(quantile, buckets) {
   return Number.isFinite(bound) ? bound : null;
 }
 
-/**
- * Computes quantiles. `lines`: buckets by bound.
- * @type {(quantiles: readonly number[], lines: Line[], grow: Grow, length: number) => Line[]}
- */
-function quantilesOf(quantiles, lines, grow, length) {
+/** Computes quantiles. `lines`: buckets by bound. @type {(lines: Line[], grow: Grow, length: number) => Line[]} */
+function quantilesOf(lines, grow, length) {
   const buckets = lines
     .map(({ name, values }) => ({
       le: name === '+Inf' ? Number.POSITIVE_INFINITY : Number(name),
@@ -109,8 +107,8 @@ function quantilesOf(quantiles, lines, grow, length) {
     .sort((one, other) => one.le - other.le);
   /** @param {number} index */
   const bucketsAt = index => buckets.map(({ le, counts }) => /** @type {const} */ ([le, counts[index] ?? 0]));
-  return quantiles.map(quantile => ({
-    name: `p${Math.round(quantile * 1e4) / 100}`,
+  return QUANTILES.map(quantile => ({
+    name: `p${quantile * 100}`,
     values: Array.from({ length }, (_, index) => boundOf(quantile, bucketsAt(index))),
   }));
 }
@@ -123,9 +121,9 @@ function happened(lines) {
 
 /**
  * Computes the lines of a chart. `width`: interval of one value (s); 0 for instants.
- * @type {(chart: Pick<Chart, 'kind' | 'lines' | 'quantiles'>, view: HistoryView, from: number, to: number) => Drawn}
+ * @type {(chart: Chart, view: HistoryView, from: number, to: number) => Drawn}
  */
-export function drawn({ kind, lines, quantiles = [] }, view, from, to) {
+export function drawn({ kind, lines }, view, from, to) {
   const isCounter = kind !== 'level';
   const found = lines.flatMap(line => linesOf(view, kind === 'quantile' ? { ...line, by: 'le' } : line, isCounter));
   if (!isCounter) return { times: view.times, lines: found, width: 0 };
@@ -137,7 +135,7 @@ export function drawn({ kind, lines, quantiles = [] }, view, from, to) {
   const grow = values => increases(view.times, values, starts, width);
   const made =
     kind === 'quantile'
-      ? quantilesOf(quantiles, found, grow, starts.length)
+      ? quantilesOf(found, grow, starts.length)
       : found.map(line => ({ ...line, values: grow(line.values) }));
   return { times: starts, lines: lines.some(({ by }) => by !== undefined) ? happened(made) : made, width };
 }

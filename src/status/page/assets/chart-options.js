@@ -14,10 +14,10 @@ const localTime = new Intl.DateTimeFormat(undefined, {
 });
 const utcTime = seconds => new Date(seconds * 1000).toISOString().slice(11, 16);
 
-export const words = (value, unit) =>
+export const words = (value, kind) =>
   value === null || value === undefined
     ? 'no data'
-    : unit === 'seconds'
+    : kind === 'quantile'
       ? `≤ ${duration(value)}`
       : countWords.format(value);
 
@@ -39,6 +39,9 @@ const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 180, 240, 360, 720, 1440].map(minut
 /** Tick values of an axis of durations (s). */
 const TIMES = [0.001, 0.01, 0.1, 1, 10, 60, 600, 3600, 21_600, 86_400, 604_800];
 
+/** Steps of an axis of numbers, which are whole. */
+const WHOLE = Array.from({ length: 308 }, (_, power) => [1, 2, 5].map(each => each * 10 ** power)).flat();
+
 /** Returns uPlot's options. The style sheet defines the colours of the legend and the lines. */
 export function options(chart, { times, lines }) {
   const { spec, plot, marks, ends } = chart;
@@ -48,12 +51,10 @@ export function options(chart, { times, lines }) {
     grid: { stroke: () => getComputedStyle(plot).borderTopColor, width: 1 },
     ticks: { show: false },
   };
-  const isTime = spec.unit === 'seconds';
+  const isTime = spec.kind === 'quantile';
   const stepped = uPlot.paths.stepped({ align: 1, alignGaps: 1 });
   const stack = uPlot.paths.bars({ size: [1, Number.POSITIVE_INFINITY], align: 1, gap: 1 });
   const paths = { level: undefined, rate: stepped, quantile: stepped, stack };
-  const most = Math.max(0, ...lines.flatMap(({ values }) => values));
-  const whole = { incrs: Array.from({ length: 15 }, (_, power) => [1, 2, 5].map(each => each * 10 ** power)).flat() };
   return {
     width: plot.clientWidth,
     height: HEIGHT,
@@ -74,9 +75,7 @@ export function options(chart, { times, lines }) {
               splits: (_plot, _axis, least, top) => TIMES.filter(each => each >= least && each <= top),
               filter: (_plot, splits) => splits,
             }
-          : most > 1e14
-            ? {}
-            : whole),
+          : { incrs: WHOLE }),
         size: 52,
         space: 34,
         values: (_plot, splits) => splits.map(each => (isTime ? duration(each) : compact.format(each))),

@@ -43,13 +43,13 @@ const legendOf = lines =>
     return { mark, item: element('li', {}, [mark, element('bdi', {}, [name]), ' ', element('b')]) };
   });
 
-function tableOf(title, { times, lines, width }, unit) {
+function tableOf(title, { times, lines, width }, kind) {
   const head = ['Time', ...lines.map(({ name }) => name)].map(name =>
     element('th', { scope: 'col', class: name === 'Time' ? undefined : 'num' }, [name]),
   );
   const body = times.slice(-12).map((time, index) => {
     const place = Math.max(0, times.length - 12) + index;
-    const cells = lines.map(({ values }) => element('td', { class: 'num' }, [words(values[place], unit)]));
+    const cells = lines.map(({ values }) => element('td', { class: 'num' }, [words(values[place], kind)]));
     return element('tr', {}, [element('th', { scope: 'row' }, [whenWords(time, width)]), ...cells]);
   });
   return [
@@ -104,7 +104,7 @@ function createChart(figure) {
     const place = Math.min(index ?? times.length - 1, times.length - 1);
     for (const [line, { values }] of lines.entries()) {
       const value = legend.children[line]?.querySelector('b');
-      if (value) value.textContent = words(values[place], spec.unit);
+      if (value) value.textContent = words(values[place], spec.kind);
     }
     when.textContent = figure.classList.contains('empty')
       ? 'No data was recorded in this period.'
@@ -113,12 +113,12 @@ function createChart(figure) {
     plot.setAttribute('aria-valuenow', String(Math.max(0, place)));
     plot.setAttribute(
       'aria-valuetext',
-      [when.textContent, ...lines.map(({ name, values }) => `${name} ${words(values[place], spec.unit)}`)].join('; '),
+      [when.textContent, ...lines.map(({ name, values }) => `${name} ${words(values[place], spec.kind)}`)].join('; '),
     );
   }
 
   function writeTable() {
-    if (table.open) rows.replaceChildren(...tableOf(title, chart.shown, spec.unit));
+    if (table.open) rows.replaceChildren(...tableOf(title, chart.shown, spec.kind));
   }
 
   function draw(view, ends) {
