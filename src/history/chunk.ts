@@ -9,39 +9,28 @@ export interface Chunk {
   readonly series: ReadonlyMap<string, readonly number[]>;
 }
 
+/** A chunk that changes. */
+export interface OpenChunk extends Chunk {
+  readonly times: number[];
+  readonly series: Map<string, number[]>;
+}
+
 /** Maximum size of a decompressed row (bytes), because a stored row may be damaged. */
 const MAX_SIZE = 2 ** 25;
-/** Maximum number of samples of an hour. */
-const MAX_SAMPLES = 60;
 
 /** Encodes a chunk as deflated JSON, with null for missing values. */
 export function encodeChunk({ times, series }: Chunk): string {
   return deflateSync(JSON.stringify({ times, series: [...series] })).toString('base64');
 }
 
-function valuesOf(values: unknown, length: number): number[] {
-  if (!Array.isArray(values) || values.length !== length) throw new Error('not a series');
-  return values.map(value => {
-    if (value !== null && typeof value !== 'number') throw new Error('not a value');
-    return value ?? Number.NaN;
-  });
-}
-
-/** Decodes a chunk. Throws if the text does not come from `encodeChunk`. */
-export function decodeChunk(text: string, most = MAX_SAMPLES): Chunk {
+/** Decodes a chunk. Throws if the text is damaged, which its checksum shows, or has another form. */
+export function decodeChunk(text: string): Chunk {
   const bytes = inflateSync(Buffer.from(text, 'base64'), { maxOutputLength: MAX_SIZE });
-  const { times, series } = JSON.parse(bytes.toString()) as { [Key in keyof Chunk]: unknown };
-  const isSound = Array.isArray(times) && times.length > 0 && times.length <= most && Array.isArray(series);
-  if (!isSound) throw new Error('not an hour');
-  if (times.some((at, index) => !Number.isFinite(at) || at <= times[index - 1])) throw new Error('not a time');
+  const { times, series }: { times: number[]; series: [string, (number | null)[]][] } = JSON.parse(bytes.toString());
+  if (!Array.isArray(times)) throw new Error('not an hour');
   return {
     times,
-    series: new Map(
-      (series as unknown[][]).map(([name, values]) => {
-        if (typeof name !== 'string') throw new Error('not a name');
-        return [name, valuesOf(values, times.length)];
-      }),
-    ),
+    series: new Map(series.map(([name, values]) => [name, values.map(value => value ?? Number.NaN)])),
   };
 }
 
@@ -86,30 +75,21 @@ export function pointsOf(chunks: readonly Chunk[], name: string, from: number, t
   return start && start.at < from && next?.isAfterGap ? points.slice(1) : points;
 }
 
-export type OpenChunk = ReturnType<typeof openChunk>;
+/** Copies a chunk, in order to change the copy. */
+export const openChunk = ({ times, series }: Chunk = { times: [], series: new Map() }): OpenChunk => ({
+  times: [...times],
+  series: new Map([...series].map(([name, values]) => [name, [...values]])),
+});
 
-/** Creates a chunk to append to. `chunk`: existing samples, which are copied. */
-export function openChunk(chunk?: Chunk) {
-  const times = [...(chunk?.times ?? [])];
-  const series = new Map([...(chunk?.series ?? [])].map(([name, values]) => [name, [...values]]));
-  return {
-    /** Time of the last sample; undefined before the first. */
-    get lastAt() {
-      return times.at(-1);
-    },
-    /** Adds a sample later than `lastAt`. Values that are not finite count as missing. */
-    add(at: number, sample: ReadonlyMap<string, number>): void {
-      for (const name of sample.keys()) {
-        if (!series.has(name)) series.set(name, Array<number>(times.length).fill(Number.NaN));
-      }
-      for (const [name, values] of series) {
-        const value = sample.get(name) ?? Number.NaN;
-        // Converts -0 to 0.
-        values.push(Number.isFinite(value) ? value + 0 : Number.NaN);
-      }
-      times.push(at);
-    },
-    /** Returns a live view, which later calls of `add` change. */
-    chunk: (): Chunk | undefined => (times.length === 0 ? undefined : { times, series }),
-  };
+/** Adds a sample that is later than all others. Values that are not finite count as missing. */
+export function appendSample({ times, series }: OpenChunk, at: number, sample: ReadonlyMap<string, number>): void {
+  for (const name of sample.keys()) {
+    if (!series.has(name)) series.set(name, Array<number>(times.length).fill(Number.NaN));
+  }
+  for (const [name, values] of series) {
+    const value = sample.get(name) ?? Number.NaN;
+    // Converts -0 to 0.
+    values.push(Number.isFinite(value) ? value + 0 : Number.NaN);
+  }
+  times.push(at);
 }

@@ -1,6 +1,6 @@
 import { HOUR } from '../kit/duration.ts';
 import type { Point } from '../model/history.ts';
-import type { Chunk } from './chunk.ts';
+import { appendSample, type Chunk, type OpenChunk, openChunk } from './chunk.ts';
 import { join, riseOf, upTo } from './points.ts';
 
 /** Values that windows of hours and days need; absent if unknown. */
@@ -10,7 +10,7 @@ export interface HourlyValues {
 }
 
 /** Maximum number of values per series: 72 for three days, one for the hour in which a window starts, and one as tolerance. */
-export const MAX_HOURS = 74;
+const MAX_HOURS = 74;
 /** Maximum time by which a window may start early, if the values at its start are unknown (ms). */
 const EARLY = 2 * HOUR;
 
@@ -19,45 +19,37 @@ const EARLY = 2 * HOUR;
  * earlier values are reduced, so that differences are exact increases. Values before a reset in a gap are unknown.
  */
 export class Hours {
-  #times: number[];
-  readonly #series: Map<string, number[]>;
+  #chunk: OpenChunk;
 
   constructor(chunk?: Chunk) {
-    this.#times = [...(chunk?.times ?? [])];
-    this.#series = new Map([...(chunk?.series ?? [])].map(([name, values]) => [name, [...values]]));
+    this.#chunk = openChunk(chunk);
   }
 
   /** Whether there are no values of this hour yet. */
   isDue(at: number): boolean {
-    const last = this.#times.at(-1);
+    const last = this.#chunk.times.at(-1);
     return last === undefined || at < last || Math.floor(at / HOUR) > Math.floor(last / HOUR);
   }
 
   clear(): void {
-    this.#times = [];
-    this.#series.clear();
+    this.#chunk = openChunk();
   }
 
   /** Adds values. `since`: returns the samples of a series after a time. */
   add(at: number, { counters, gauges }: HourlyValues, since: (series: string, from: number) => readonly Point[]): void {
-    if (at <= (this.#times.at(-1) ?? 0)) this.clear();
-    for (const name of [...counters.keys(), ...gauges.keys()]) {
-      if (!this.#series.has(name)) this.#series.set(name, Array<number>(this.#times.length).fill(Number.NaN));
-    }
-    for (const [name, values] of this.#series) {
-      const value = counters.get(name);
-      if (value !== undefined) this.#continue(name, values, { at, value }, since);
-      values.push(value ?? gauges.get(name) ?? Number.NaN);
-    }
-    this.#times.push(at);
+    if (at <= (this.#chunk.times.at(-1) ?? 0)) this.clear();
+    for (const [name, value] of counters) this.#continue(name, { at, value }, since);
+    appendSample(this.#chunk, at, new Map([...gauges, ...counters]));
     this.#trim(at);
   }
 
   /** Reduces earlier values of a counter if it was reset. */
-  #continue(name: string, values: number[], now: Omit<Point, 'isAfterGap'>, since: Parameters<Hours['add']>[2]): void {
+  #continue(name: string, now: Omit<Point, 'isAfterGap'>, since: Parameters<Hours['add']>[2]): void {
+    const { times, series } = this.#chunk;
+    const values = series.get(name) ?? [];
     const last = values.findLastIndex(value => !Number.isNaN(value));
     if (last < 0) return;
-    const from = { at: this.#times[last] as number, value: values[last] as number };
+    const from = { at: times[last] as number, value: values[last] as number };
     const samples = since(name, from.at).filter(({ at }) => at > from.at && at < now.at);
     const rise = riseOf(upTo(join([from], samples), now));
     const reset = now.value - (from.value + (rise ?? Number.NaN));
@@ -65,13 +57,12 @@ export class Hours {
   }
 
   #trim(at: number): void {
-    const old = this.#times.findIndex(
-      (time, index) => index >= this.#times.length - MAX_HOURS && time > at - MAX_HOURS * HOUR,
-    );
-    if (old > 0) this.#times.splice(0, old);
-    for (const [name, values] of this.#series) {
-      if (old > 0) values.splice(0, old);
-      if (values.every(Number.isNaN)) this.#series.delete(name);
+    const { times, series } = this.#chunk;
+    const old = times.findIndex((time, index) => index >= times.length - MAX_HOURS && time > at - MAX_HOURS * HOUR);
+    times.splice(0, old);
+    for (const [name, values] of series) {
+      values.splice(0, old);
+      if (values.every(Number.isNaN)) series.delete(name);
     }
   }
 
@@ -80,9 +71,9 @@ export class Hours {
    * before `after` are omitted.
    */
   points(series: string, from: number, after: number): readonly Point[] {
-    const values = this.#series.get(series);
+    const values = this.#chunk.series.get(series);
     if (!values) return [];
-    const known = this.#times.flatMap((at, index): Point | [] => {
+    const known = this.#chunk.times.flatMap((at, index): Point | [] => {
       const value = values[index] as number;
       return Number.isNaN(value) || at < after || at < from - EARLY ? [] : { at, value };
     });
@@ -91,6 +82,6 @@ export class Hours {
   }
 
   chunk(): Chunk {
-    return { times: this.#times, series: this.#series };
+    return this.#chunk;
   }
 }

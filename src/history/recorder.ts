@@ -6,6 +6,7 @@ import type { Change } from '../model/change.ts';
 import type { AccountHistory, Point, RecordedSeries } from '../model/history.ts';
 import type { Store } from '../store/store.ts';
 import {
+  appendSample,
   type Chunk,
   decodeChunk,
   encodeChunk,
@@ -15,7 +16,7 @@ import {
   pickSeries,
   pointsOf,
 } from './chunk.ts';
-import { type HourlyValues, Hours, MAX_HOURS } from './hours.ts';
+import { type HourlyValues, Hours } from './hours.ts';
 import { join as joinPoints, MAX_GAP } from './points.ts';
 import { ALWAYS } from './recent.ts';
 import { isOfFamily, metricOf } from './series-name.ts';
@@ -51,7 +52,7 @@ function createHistoryRows({ account, store, log }: RowsDeps) {
       const key = keyOf(row);
       const found = await text(key);
       try {
-        return found === undefined ? undefined : decodeChunk(found, row === HOURLY ? MAX_HOURS : undefined);
+        return found === undefined ? undefined : decodeChunk(found);
       } catch (error) {
         if (!isDamageLogged) log.warn({ account, key, error: String(error) }, 'damaged history row skipped');
         isDamageLogged = true;
@@ -123,7 +124,8 @@ interface SampleOptions {
 export class Recorder implements AccountHistory {
   readonly #deps: RecorderDeps;
   readonly #rows: HistoryRows;
-  readonly #past = new Map<number, Chunk>();
+  /** Hours in memory, including the current one. */
+  readonly #chunks = new Map<number, Chunk>();
   /** The current hour. */
   #open: { readonly hour: number; readonly samples: OpenChunk } | undefined;
   /** Values for short windows. */
@@ -182,9 +184,8 @@ export class Recorder implements AccountHistory {
   /** Adds values for windows shorter than `SHORT`, which stay in memory for a few minutes. */
   note(values: ReadonlyMap<string, number>): void {
     const at = this.#readClock();
-    const last = this.#latest.chunk();
-    this.#latest = openChunk(last && pick(last, time => time >= at - SHORT - MAX_GAP && time < at));
-    this.#latest.add(at, values);
+    this.#latest = openChunk(pick(this.#latest, time => time >= at - SHORT - MAX_GAP && time < at));
+    appendSample(this.#latest, at, values);
   }
 
   /** Loads watched series for windows of up to `over` milliseconds, and keeps them in memory. Rejects with StoreError. */
@@ -212,7 +213,7 @@ export class Recorder implements AccountHistory {
    * than 90 minutes.
    */
   points(series: string, from: number, to: number): readonly Point[] {
-    const fine = to - from < SHORT ? this.#latest.chunk() : undefined;
+    const fine = to - from < SHORT ? this.#latest : undefined;
     const known = Math.max(from, this.#steppedAt);
     const chunks = fine?.series.has(series) ? [fine] : this.#since(known - MAX_GAP);
     if (!chunks.some(each => each.series.has(series))) return [];
@@ -237,7 +238,7 @@ export class Recorder implements AccountHistory {
     const chunks: Chunk[] = [];
     for (let hour = hourOf(start); hour <= hourOf(to); hour += 1) {
       await turns.pass();
-      const chunk = (await this.#rows.load(hour)) ?? this.#get(hour);
+      const chunk = (await this.#rows.load(hour)) ?? this.#chunks.get(hour);
       // Omit series by destination, which are recorded only for alert conditions. Their sum is a separate series.
       const isWanted = (series: string) => isOfFamily(metricOf(series), wanted) && !/[{,]destination="/.test(series);
       const picked = chunk && pick(pickSeries(chunk, isWanted), at => at >= start && at <= to);
@@ -266,15 +267,10 @@ export class Recorder implements AccountHistory {
     this.#rows.set(HOURLY, encodeChunk(this.#hours.chunk()));
   }
 
-  #get(hour: number): Chunk | undefined {
-    return this.#open?.hour === hour ? this.#open.samples.chunk() : this.#past.get(hour);
-  }
-
   /** Returns the hours in memory, starting with the hour of `from`. */
   #since(from: number): readonly Chunk[] {
-    const hours = new Set([...this.#past.keys(), ...(this.#open ? [this.#open.hour] : [])]);
-    const wanted = [...hours].filter(hour => hour >= hourOf(from)).sort((a, b) => a - b);
-    return wanted.flatMap(hour => this.#get(hour) ?? []);
+    const wanted = [...this.#chunks].filter(([hour]) => hour >= hourOf(from)).sort(([a], [b]) => a - b);
+    return wanted.map(([, chunk]) => chunk);
   }
 
   async #load(from: number, to: number, isKept: IsWanted): Promise<void> {
@@ -284,7 +280,7 @@ export class Recorder implements AccountHistory {
       await turns.pass();
       const chunk = await this.#rows.load(hour);
       if (!chunk) continue;
-      this.#past.set(hour, pickSeries(chunk, isKept));
+      this.#chunks.set(hour, pickSeries(chunk, isKept));
       const stepped = chunk.times.findLast((at, index) => at <= now && chunk.series.get(CLOCK_STEPPED)?.[index] === 1);
       this.#steppedAt = Math.max(this.#steppedAt, stepped ?? 0);
     }
@@ -292,17 +288,14 @@ export class Recorder implements AccountHistory {
 
   async #record(at: number, values: ReadonlyMap<string, number>, unstored: ReadonlySet<string>): Promise<void> {
     const samples = await this.#openAt(at);
-    const { lastAt } = samples;
-    if (lastAt === undefined || minuteOf(at) > minuteOf(lastAt)) {
-      samples.add(at, this.#isStepped ? new Map([...values, [CLOCK_STEPPED, 1]]) : values);
+    const last = samples.times.at(-1);
+    if (last === undefined || minuteOf(at) > minuteOf(last)) {
+      appendSample(samples, at, this.#isStepped ? new Map([...values, [CLOCK_STEPPED, 1]]) : values);
       this.#isStepped = false;
     }
     const { keep } = this.#limits;
-    const chunk = samples.chunk();
-    const length = chunk?.times.length ?? 0;
-    if (keep > 0 && chunk) {
-      this.#rows.set(hourOf(at), encodeChunk(pickSeries(chunk, name => !unstored.has(name))));
-    }
+    const { length } = samples.times;
+    if (keep > 0) this.#rows.set(hourOf(at), encodeChunk(pickSeries(samples, name => !unstored.has(name))));
     const isDue = length >= TIDY_EVERY && (!this.#isTidy || length % TIDY_EVERY === 0);
     if (keep > 0 ? !isDue : this.#isTidy) return;
     await tidy(this.#rows, this.#limits, at);
@@ -313,17 +306,16 @@ export class Recorder implements AccountHistory {
   async #openAt(at: number): Promise<OpenChunk> {
     const hour = hourOf(at);
     const last = this.#open;
-    if (last?.hour === hour && (last.samples.lastAt ?? at) <= at) {
+    if (last?.hour === hour && (last.samples.times.at(-1) ?? at) <= at) {
       this.#trim(at);
       return last.samples;
     }
-    const known = last?.hour === hour ? this.#get(hour) : ((await this.#rows.load(hour)) ?? this.#get(hour));
+    const known = last?.hour === hour ? last.samples : ((await this.#rows.load(hour)) ?? this.#chunks.get(hour));
     // The samples of a newly opened hour were recorded before the last change of the clock. Drop samples with later times.
     const end = last && last.hour !== hour ? Math.min(at, this.#steppedAt) : at;
-    const finished = last?.samples.chunk();
-    if (last && finished && last.hour < hour) this.#past.set(last.hour, finished);
     const samples = openChunk(known && pick(known, time => time < end));
     this.#open = { hour, samples };
+    this.#chunks.set(hour, samples);
     this.#trim(at);
     return samples;
   }
@@ -335,9 +327,9 @@ export class Recorder implements AccountHistory {
     this.#trimmed = `${hour} ${first}`;
     const { over, isWatched } = this.#watched;
     const firstWatched = hourOf(at - over - MAX_GAP);
-    for (const [each, chunk] of this.#past) {
-      if (each >= hour || each < Math.min(first, firstWatched)) this.#past.delete(each);
-      else if (each < first) this.#past.set(each, pickSeries(chunk, isWatched));
+    for (const [each, chunk] of this.#chunks) {
+      if (each > hour || each < Math.min(first, firstWatched)) this.#chunks.delete(each);
+      else if (each < first) this.#chunks.set(each, pickSeries(chunk, isWatched));
     }
   }
 }

@@ -1,7 +1,7 @@
 import { deflateSync } from 'node:zlib';
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { decodeChunk, encodeChunk, openChunk, pick } from '../../src/history/chunk.ts';
+import { appendSample, type Chunk, decodeChunk, encodeChunk, openChunk, pick } from '../../src/history/chunk.ts';
 import { labelsOf, metricOf, seriesName } from '../../src/history/series-name.ts';
 import { runs } from '../support/runs.ts';
 
@@ -27,15 +27,13 @@ const START = Date.UTC(2026, 0, 1);
 const atOf = (index: number) => START + index * MINUTE + ((index * 7919) % 3000);
 
 function chunkOf(all: readonly ReadonlyMap<string, number>[]) {
-  const open = openChunk();
-  for (const [index, values] of all.entries()) open.add(atOf(index), values);
-  const chunk = open.chunk();
-  if (!chunk) throw new Error('empty');
+  const chunk = openChunk();
+  for (const [index, values] of all.entries()) appendSample(chunk, atOf(index), values);
   return chunk;
 }
 
 /** Returns the values of a chunk by time. */
-function read(chunk: ReturnType<typeof chunkOf>) {
+function read(chunk: Chunk) {
   return chunk.times.map((at, index) => ({
     at,
     values: [...chunk.series]
@@ -63,8 +61,8 @@ describe('an hour of samples', () => {
         expect(read(decodeChunk(encodeChunk(chunkOf(all))))).toEqual(expected(all));
         const split = 1 + (cut % all.length);
         const resumed = openChunk(decodeChunk(encodeChunk(chunkOf(all.slice(0, split)))));
-        for (const [index, values] of all.entries()) if (index >= split) resumed.add(atOf(index), values);
-        expect(resumed.chunk()).toEqual(chunkOf(all));
+        for (const [index, values] of all.entries()) if (index >= split) appendSample(resumed, atOf(index), values);
+        expect(resumed).toEqual(chunkOf(all));
       }),
       { numRuns: runs(25) },
     );
@@ -85,18 +83,14 @@ describe('an hour of samples', () => {
     ['empty text', ''],
     ['other text', 'not a row'],
     ['half a row', encodeChunk(chunkOf([new Map([['a', 1]])])).slice(0, 20)],
+    [
+      'a row with another character',
+      encodeChunk(chunkOf([new Map([['a', 1]])])).replace(/(?<=^.{30})./, found => (found === 'A' ? 'B' : 'A')),
+    ],
     ['other JSON', pack(null)],
     ['a row without series', pack({ times: [5] })],
-    ['a series without a name', pack({ times: [5], series: [[1, [1]]] })],
-    ['a series without values', pack({ times: [5], series: [['a']] })],
-    ['too few values', pack({ times: [5, 6], series: [['a', [1]]] })],
-    ['a value that is text', pack({ times: [5], series: [['a', ['1']]] })],
-    ['a time that is text', pack({ times: ['5'], series: [['a', [1]]] })],
-    ['times in descending order', pack({ times: [5, 4], series: [['a', [1, 1]]] })],
-    ['the same time twice', pack({ times: [5, 5], series: [['a', [1, 1]]] })],
-    ['no samples', pack({ times: [], series: [['a', []]] })],
+    ['a row without times', pack({ series: [] })],
     ['a decompression bomb', pack(' '.repeat(2 ** 25))],
-    ['more samples than an hour has minutes', pack({ times: [...Array(61).keys()], series: [] })],
   ])('decodeChunk rejects %s', (_what, text) => {
     expect(() => decodeChunk(text)).toThrow();
   });
