@@ -92,7 +92,7 @@ export function queryOf(
 /** One of the service's lists, narrowed by filters. */
 export interface List<Row> {
   /** Requests the newest rows first. The service may ignore the order. */
-  pages(reader: Reader, signal: AbortSignal): AsyncIterator<ListPage<Row>>;
+  pages(reader: Reader, signal: AbortSignal): AsyncGenerator<ListPage<Row>>;
   createProof(): Proof<Row>;
   /** Whether a row meets conditions that the service cannot filter by. */
   isWanted(row: Row): boolean;

@@ -1,4 +1,4 @@
-import type { Reader } from '../upstream/api.ts';
+import type { ListPage, Reader } from '../upstream/api.ts';
 import type { List } from './lists.ts';
 
 export interface Quality {
@@ -9,29 +9,23 @@ export interface Quality {
   readonly incomplete: number;
 }
 
-function startReading<Row>(list: List<Row>, reader: Reader, signal: AbortSignal) {
-  const pages = list.pages(reader, signal);
+function createReading<Row>(list: List<Row>) {
   const proof = list.createProof();
   let rejected = 0;
   let incomplete = 0;
   let first: number | undefined;
   let last = 0;
   return {
-    /** Returns the wanted rows of the next page; undefined after the last one. */
-    async next(): Promise<{ readonly rows: readonly Row[]; readonly isLast: boolean } | undefined> {
-      const { value: page, done } = await pages.next();
-      if (done) return undefined;
+    /** Returns the wanted rows of the next page. */
+    add(page: ListPage<Row>): readonly Row[] {
       proof.add(page);
       rejected += page.rejected;
       incomplete += page.incomplete;
       // Ignore rows without a time, which have no place in the order.
-      const isRanked = (row: Row) => list.rank(row) > 0;
-      const [top, bottom] = [page.rows.find(isRanked), page.rows.findLast(isRanked)];
-      if (top !== undefined && bottom !== undefined) {
-        first ??= list.rank(top);
-        last = list.rank(bottom);
-      }
-      return { rows: page.rows.filter(list.isWanted), isLast: page.isLast };
+      const ranks = page.rows.map(list.rank).filter(rank => rank > 0);
+      first ??= ranks[0];
+      last = ranks.at(-1) ?? last;
+      return page.rows.filter(list.isWanted);
     },
     /** Whether the first row is newer than the last; false while their times are equal. */
     isNewestFirst: () => first !== undefined && last < first,
@@ -57,29 +51,27 @@ export async function readNewest<Row>(
   reader: Reader,
   { limit, maxPages = Number.POSITIVE_INFINITY, signal }: { limit: number; maxPages?: number; signal: AbortSignal },
 ): Promise<Newest<Row>> {
-  const reading = startReading(list, reader, signal);
+  const reading = createReading(list);
   let rows: Row[] = [];
-  let total = 0;
+  let [pages, total, isEnd] = [0, 0, true];
   const sorted = () => rows.sort((a, b) => list.rank(b) - list.rank(a)).slice(0, limit);
-  for (let pages = 1; ; pages += 1) {
-    const page = await reading.next();
-    if (page) {
-      rows = rows.concat(page.rows);
-      total += page.rows.length;
-    }
-    const isEnd = page === undefined || page.isLast;
+  for await (const page of list.pages(reader, signal)) {
+    const wanted = reading.add(page);
+    rows = rows.concat(wanted);
+    total += wanted.length;
+    pages += 1;
+    isEnd = page.isLast;
     const isEnough = rows.length >= limit && reading.isNewestFirst();
-    if (isEnd || isEnough || pages >= maxPages) {
-      return {
-        rows: sorted(),
-        hasMore: !isEnd || total > limit,
-        mayMissNewer: !isEnd && !reading.isNewestFirst(),
-        ...reading.quality(),
-      };
-    }
+    if (isEnd || isEnough || pages >= maxPages) break;
     // Bound memory without sorting after every page.
     if (rows.length > 2 * limit + 1000) rows = sorted();
   }
+  return {
+    rows: sorted(),
+    hasMore: !isEnd || total > limit,
+    mayMissNewer: !isEnd && !reading.isNewestFirst(),
+    ...reading.quality(),
+  };
 }
 
 /** Passes the wanted rows of all pages to `onRows`, in the service's order. Throws like `readNewest`. */
@@ -89,7 +81,7 @@ export async function readAll<Row>(
   signal: AbortSignal,
   onRows: (rows: readonly Row[]) => Promise<void>,
 ): Promise<Quality> {
-  const reading = startReading(list, reader, signal);
-  for (let page = await reading.next(); page; page = await reading.next()) await onRows(page.rows);
+  const reading = createReading(list);
+  for await (const page of list.pages(reader, signal)) await onRows(reading.add(page));
   return reading.quality();
 }

@@ -62,8 +62,8 @@ type EventExtra = 'detail' | 'error';
 
 /** Read access to the service. Lists are read page by page to bound memory. Methods throw UpstreamError or the signal's reason. */
 export interface Reader {
-  dlqPages(query: DlqListQuery, signal: AbortSignal): AsyncIterator<ListPage<DlqEntry>>;
-  eventPages(query: EventQuery, signal: AbortSignal, extra?: EventExtra): AsyncIterator<ListPage<DeliveryEvent>>;
+  dlqPages(query: DlqListQuery, signal: AbortSignal): AsyncGenerator<ListPage<DlqEntry>>;
+  eventPages(query: EventQuery, signal: AbortSignal, extra?: EventExtra): AsyncGenerator<ListPage<DeliveryEvent>>;
   /** Passes each key to `take`. Returns the number of unreadable rows. */
   flowControl(signal: AbortSignal, take: (entry: FlowControlEntry) => void): Promise<number>;
   /** Returns one key. A 404 does not prove that the key is missing: the path or the region may be wrong. */
@@ -73,7 +73,7 @@ export interface Reader {
   schedules(signal: AbortSignal, take: (schedule: ServiceSchedule) => void): Promise<number>;
   queues(signal: AbortSignal, take: (queue: ServiceQueue) => void): Promise<number>;
   /** A page has at most ten runs, and may be empty although another one follows. */
-  runPages(query: RunQuery, signal: AbortSignal): AsyncIterator<ListPage<WorkflowRun>>;
+  runPages(query: RunQuery, signal: AbortSignal): AsyncGenerator<ListPage<WorkflowRun>>;
   /** Reads the account's record and usage. Throws UpstreamError `refused` if no management API is configured. */
   account(signal: AbortSignal): Promise<AccountUsage>;
 }

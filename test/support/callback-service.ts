@@ -174,7 +174,9 @@ export function createCallbackService({
     reader: {
       dlqPages,
       eventPages,
-      runPages: () => ({ next: () => Promise.reject(new UpstreamError('not_found', 'GET: 404', { status: 404 })) }),
+      async *runPages() {
+        yield await Promise.reject(new UpstreamError('not_found', 'GET: 404', { status: 404 }));
+      },
       flowControl: unused,
       flowControlKey: unused,
       globalParallelism: unused,

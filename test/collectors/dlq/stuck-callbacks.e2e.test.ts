@@ -38,16 +38,16 @@ async function createAgent(emulator: Emulator) {
   let giveUp = new AbortController();
   const api: typeof reader = {
     ...reader,
-    dlqPages(query, signal) {
+    async *dlqPages(query, signal) {
       const pages = reader.dlqPages(query, signal);
-      return {
-        next() {
-          requests += 1;
-          if (requests > last) giveUp.abort();
-          signal.throwIfAborted();
-          return pages.next();
-        },
-      };
+      for (;;) {
+        requests += 1;
+        if (requests > last) giveUp.abort();
+        signal.throwIfAborted();
+        const { done, value } = await pages.next();
+        if (done) return;
+        yield value;
+      }
     },
   };
   async function start() {
