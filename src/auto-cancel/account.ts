@@ -292,13 +292,12 @@ export async function createAutoCancel(
       const sighting = facts?.sightings.find(({ entry }) => entry.dlqId === id || entry.messageId === id);
       return facts && sighting && explain(sighting, evaluateAsOfNow()(sighting), facts.at, own);
     },
-    /** Yields every tracked callback and evaluates it lazily. */
+    /** Yields every tracked callback. `explain` evaluates it again, so that a list of them takes little memory. */
     *tracked() {
       const { facts } = deps.walk();
       for (const sighting of facts?.sightings ?? []) {
-        const evaluated = evaluateAsOfNow()(sighting);
-        const isStuck = evaluated?.finding.verdict === 'stuck';
-        yield { isStuck, explain: () => explain(sighting, evaluated, facts?.at ?? 0, own) };
+        const isStuck = evaluateAsOfNow()(sighting)?.finding.verdict === 'stuck';
+        yield { isStuck, explain: () => explain(sighting, evaluateAsOfNow()(sighting), facts?.at ?? 0, own) };
       }
     },
     numbers: (): AutoCancelNumbers => ({

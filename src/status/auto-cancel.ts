@@ -5,7 +5,7 @@ import { modeOf } from '../auto-cancel/evaluate.ts';
 import { type AutoCancelOptions, rulesFor } from '../auto-cancel/options.ts';
 import { sentenceOf, skipText } from '../auto-cancel/words.ts';
 import type { Clock } from '../kit/clock.ts';
-import { createYielder, type Yielder } from '../kit/yielder.ts';
+import { createYielder } from '../kit/yielder.ts';
 import { type AutoCancelNumbers, BREAKERS } from '../model/journal.ts';
 import type { AutoCancelView, Candidate } from './api/auto-cancel.ts';
 import type { Views } from './served.ts';
@@ -18,7 +18,7 @@ export interface AutoCancelViewDeps {
   readonly clock: Clock;
 }
 
-const MAX_CANDIDATES = 200;
+const MAX_LISTED = 200;
 const MAX_LINES = 100;
 /** Age up to which journal lines are shown (ms). */
 const JOURNAL_OVER = 7 * 24 * 3_600_000;
@@ -37,27 +37,10 @@ function candidateOf({ paused: _, firstSeenAt, lastSeenAt, findings, ...found }:
   };
 }
 
-/** Numbers of stuck and other callbacks that the view may still list. */
-type Capacity = Record<'stuck' | 'others', number>;
-
-/** Lists an account's tracked callbacks up to `capacity` and counts all of them. Yields to the event loop. */
-async function candidatesOf(account: One, capacity: Capacity, turns: Yielder) {
-  const found: Readonly<Record<keyof Capacity, Candidate[]>> = { stuck: [], others: [] };
-  let tracked = 0;
-  for (const { isStuck, explain } of account.tracked()) {
-    tracked += 1;
-    const which = isStuck ? 'stuck' : 'others';
-    if (capacity[which] > 0) found[which].push(candidateOf(explain()));
-    capacity[which] -= 1;
-    await turns.pass();
-  }
-  return { tracked, candidates: [...found.stuck, ...found.others] };
-}
-
 function brakesOf({
   account: { account, brake, journal, wouldOpen },
   numbers: { candidates, budget },
-  tracked,
+  tracked: { length: tracked },
 }: Shown): AutoCancelView['accounts'][number] {
   const { pause: paused } = brake;
   const { state } = journal;
@@ -76,10 +59,11 @@ function brakesOf({
   };
 }
 
-/** An account, its numbers, and its listed callbacks. */
-interface Shown extends Awaited<ReturnType<typeof candidatesOf>> {
+/** An account, its numbers, and its tracked callbacks. */
+interface Shown {
   readonly account: One;
   readonly numbers: AutoCancelNumbers;
+  readonly tracked: readonly { readonly isStuck: boolean; explain(): Explanation }[];
 }
 
 function rulesOf(
@@ -117,8 +101,6 @@ function lineOf(line: JournalLine): AutoCancelView['journal'][number] {
   };
 }
 
-const isStuck = ({ verdict }: Candidate) => verdict === 'stuck';
-
 /** Creates the view of auto-cancel, which has no accounts while auto-cancel is off. */
 export function createAutoCancelView(deps: AutoCancelViewDeps): Views['autoCancel'] {
   const { config, autoCancel, journal, clock } = deps;
@@ -126,22 +108,31 @@ export function createAutoCancelView(deps: AutoCancelViewDeps): Views['autoCance
   return async only => {
     const now = clock.now();
     const turns = createYielder();
-    const capacity = { stuck: MAX_CANDIDATES, others: MAX_CANDIDATES };
     const accounts: Shown[] = [];
-    const held = (autoCancel?.accounts ?? []).filter(({ account }) => (only ?? account) === account);
-    for (const account of held) {
-      accounts.push({ account, numbers: account.numbers(), ...(await candidatesOf(account, capacity, turns)) });
+    for (const account of autoCancel?.accounts ?? []) {
+      if (only !== undefined && account.account !== only) continue;
+      const tracked = [];
+      for (const callback of account.tracked()) {
+        tracked.push(callback);
+        await turns.pass();
+      }
+      accounts.push({ account, numbers: account.numbers(), tracked });
       await turns.pass();
     }
-    const candidates = accounts.flatMap(each => each.candidates);
+    const tracked = accounts.flatMap(each => each.tracked);
+    const candidates: Candidate[] = [];
+    for (const { explain } of tracked.toSorted((a, b) => Number(b.isStuck) - Number(a.isStuck)).slice(0, MAX_LISTED)) {
+      candidates.push(candidateOf(explain()));
+      await turns.pass();
+    }
     return {
       now: iso(now),
       mode,
       stopFile: { path: stopFile, present: mayExist(stopFile) },
       rules: rulesOf(config, accounts, now),
       accounts: accounts.map(brakesOf),
-      candidates: candidates.toSorted((a, b) => Number(isStuck(b)) - Number(isStuck(a))).slice(0, MAX_CANDIDATES),
-      tracked: sum(accounts.map(({ tracked }) => tracked)),
+      candidates,
+      tracked: tracked.length,
       journal: (await journal(now - JOURNAL_OVER, MAX_LINES, only)).map(lineOf).reverse(),
     };
   };
