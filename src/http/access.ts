@@ -31,19 +31,15 @@ export function createAccess(
   /** Error in the current files. */
   let broken: string | undefined;
 
-  function refresh(path: string): void {
-    const next = read(path);
-    const change = forbiddenChange(used, next);
-    if (change) throw new Error(`${path}: ${change}: a restart applies that`);
-    used = next;
-  }
-
   function check(): void {
     if (file === null || clock.monotonic() - checkedAt < CHECK_EVERY) return;
     checkedAt = clock.monotonic();
     if (broken === undefined && [...used.stamps].every(([path, stamp]) => fileStamp(path) === stamp)) return;
     try {
-      refresh(file);
+      const next = read(file);
+      const change = forbiddenChange(used, next);
+      if (change) throw new Error(`${file}: ${change}: a restart applies that`);
+      used = next;
       log.info({ file }, 'the web configuration was read again and is in use');
       broken = undefined;
     } catch (error) {

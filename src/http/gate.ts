@@ -84,17 +84,12 @@ export function createGate(
     return allowed.size === 0 || (host.length === 1 && allowed.has(hostOf(host[0]) ?? ''));
   }
 
-  function authenticate(
-    { headers, socket }: IncomingMessage,
-    { users, tls }: WebConfig,
-  ): Authenticated | Promise<Authenticated> {
+  async function authenticate({ headers, socket }: IncomingMessage, { users, tls }: WebConfig): Promise<Authenticated> {
     if (users.size === 0) return { caller: tls && clientName(socket, tls) };
     const given = credentialsOf(headers.authorization);
     if (!given) return UNAUTHORIZED;
-    const toOutcome = (verdict: PasswordResult): Authenticated =>
-      verdict === 'right' ? { caller: given.user } : REFUSALS[verdict];
-    const verdict = passwords.check(users, given, socket.remoteAddress ?? '');
-    return typeof verdict === 'string' ? toOutcome(verdict) : verdict.then(toOutcome);
+    const verdict = await passwords.check(users, given, socket.remoteAddress ?? '');
+    return verdict === 'right' ? { caller: given.user } : REFUSALS[verdict];
   }
 
   function setDeadline(request: IncomingMessage, response: ServerResponse): void {

@@ -1,8 +1,9 @@
+import { once } from 'node:events';
 import { createServer, type IncomingMessage, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer, type Server as TlsServer } from 'node:https';
 import type { AddressInfo, Socket } from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { Clock } from '../kit/clock.ts';
+import { withDeadline } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
 import type { Access } from './access.ts';
 import type { Bounds, LogBound } from './bounds.ts';
@@ -17,7 +18,6 @@ export interface Address {
 export interface ListenerDeps {
   readonly bounds: Bounds;
   readonly logBound: LogBound;
-  readonly clock: Clock;
   readonly log: Log;
 }
 
@@ -27,33 +27,21 @@ const GRACE = 1000;
 const CHECK_EVERY = 1000;
 
 /** Opens a port. Rejects with an error that names the address; its cause has the error code. */
-export function listen(server: Server, { host, port }: Address): Promise<void> {
-  return new Promise<void>((resolve, reject) => {
-    const fail = (cause: NodeJS.ErrnoException) => {
-      const why = cause.code === 'EADDRINUSE' ? 'the address is in use' : cause.message;
-      reject(new Error(`can't listen on ${host}:${port}: ${why}`, { cause }));
-    };
-    server.once('error', fail);
-    server.listen(port, host, () => {
-      server.off('error', fail);
-      resolve();
-    });
+export async function listen(server: Server, { host, port }: Address): Promise<void> {
+  server.listen(port, host);
+  await once(server, 'listening').catch((cause: NodeJS.ErrnoException) => {
+    const why = cause.code === 'EADDRINUSE' ? 'the address is in use' : cause.message;
+    throw new Error(`can't listen on ${host}:${port}: ${why}`, { cause });
   });
 }
 
-async function closeServer(server: Server, sockets: () => Iterable<Socket>, clock: Clock): Promise<void> {
-  const closed = new Promise<void>(resolve => server.close(() => resolve()));
-  server.closeIdleConnections();
-  const done = new AbortController();
-  clock.sleep(GRACE, done.signal).then(
-    () => {
+const closeServer = (server: Server, sockets: () => Iterable<Socket>) =>
+  withDeadline(GRACE, new AbortController().signal, signal => {
+    signal.addEventListener('abort', () => {
       for (const socket of sockets()) socket.destroy();
-    },
-    () => undefined,
-  );
-  await closed;
-  done.abort();
-}
+    });
+    return new Promise<void>(resolve => server.close(() => resolve()));
+  });
 
 /** Client authentication types that require a client certificate. */
 const REQUIRES_CERT: readonly WebTls['clientAuth'][] = [
@@ -207,7 +195,7 @@ function keepCertificates(server: TlsServer, first: WebTls, { access, admission 
 /** Opens a port, with TLS if the web-config file requires it. Rejects with an error that names the address. */
 export async function openListener(
   address: Address,
-  { bounds, logBound, clock, log }: ListenerDeps,
+  { bounds, logBound, log }: ListenerDeps,
   onRequest: RequestListener,
   tls?: Tls,
 ) {
@@ -238,6 +226,6 @@ export async function openListener(
     url: `${first ? 'https' : 'http'}://${name}:${port}`,
     setMaxConnections: connections.setMax,
     /** Waits a moment for responses in flight, then destroys all connections. */
-    close: () => closeServer(server, connections.sockets, clock),
+    close: () => closeServer(server, connections.sockets),
   };
 }

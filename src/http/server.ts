@@ -106,7 +106,7 @@ export async function openHttpServer(
     callerOf: request => callers.get(request),
   };
   const app = createApp(served, responses, lifecycle, routes, log);
-  const deps = { bounds, logBound, log, clock };
+  const deps = { bounds, logBound, log };
   const { peerKey } = served;
   const gateOptions = {
     bounds,
