@@ -33,15 +33,6 @@ function summed(family: Family, samples: readonly Sample[], without: readonly st
   return [...sums.values()];
 }
 
-/** Returns the `count` largest values. Sorts numbers only, because a family may have 100,000 series. */
-function largestOf(values: readonly Value[], count: number): readonly Value[] {
-  if (values.length <= count) return values;
-  const least = Float64Array.from(values, ({ value }) => value).sort()[values.length - count] as number;
-  const above = values.filter(({ value }) => value > least);
-  const equal = values.filter(({ value }) => value === least);
-  return [...above, ...equal.slice(0, count - above.length)];
-}
-
 const textOf = (labels: Sample['labels']) => JSON.stringify(Object.values(labels));
 
 function samplesBy(sources: readonly Source[]): (family: Family) => readonly Sample[] {
@@ -66,7 +57,7 @@ export function sampleOf(recorded: readonly Recorded[], sources: readonly Source
     const all = summed(family, samples, ['destination', ...without]);
     const total = all.reduce((sum, { value }) => sum + value, 0);
     if (sum) values.set(family.name, total);
-    const chosen = largest === undefined ? all : largestOf(all, largest);
+    const chosen = largest === undefined ? all : all.toSorted((a, b) => b.value - a.value).slice(0, largest);
     for (const { labels, suffix = '', value } of chosen) values.set(seriesName(family.name + suffix, labels), value);
     if (along.length === 0) continue;
     const texts = new Set(chosen.map(({ labels }) => textOf(labels)));
