@@ -73,7 +73,7 @@ export function livePages(browser: () => Browser): void {
     await search.pressSequentially('c');
     await page.clock.runFor(200);
     await page.locator('tr[data-key=a]').waitFor({ state: 'detached' });
-    expect(new URL(page.url()).search).toBe('?q=c');
+    expect(new URL(page.url()).search).toBe('?q=c&state=any');
     state.hasProblem = false;
     await showsAfter(page, 'All right');
     expect([await search.inputValue(), await page.locator('tbody tr').count()]).toEqual(['c', 1]);

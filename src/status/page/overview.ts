@@ -77,7 +77,7 @@ function filter({ q, state, per }: OverviewQuery, { byState }: Overview['account
   const states = ACCOUNT_STATES.map(each => choice(each, `${STATE_WORDS[each]} (${byState[each]})`, state));
   return html`<form class="filter" method="get" action="./" role="search" aria-label="Accounts" data-search data-keep>
 <label class="field long">Search <input type="search" name="q" value="${q}" maxlength="200" placeholder="part of a name or label" autocomplete="off" spellcheck="false"></label>
-<label class="field">State <select name="state" data-usual="any">${choice('any', 'any', state)}${states}</select></label>
+<label class="field">State <select name="state">${choice('any', 'any', state)}${states}</select></label>
 ${per === 100 ? '' : html`<input type="hidden" name="per" value="${per}">`}<button>Show</button>
 </form>
 `;

@@ -127,13 +127,8 @@ function search(form) {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
   let typing;
   function go() {
-    const query = new URLSearchParams();
-    for (const field of form.elements) {
-      const value = 'value' in field ? String(field.value) : '';
-      const name = field.getAttribute('name');
-      if (name && value !== (field.getAttribute('data-usual') ?? '')) query.set(name, value);
-    }
-    history.replaceState(null, '', query.size === 0 ? location.pathname : `?${query}`);
+    const query = Array.from(new FormData(form), ([name, value]) => [name, String(value)]);
+    history.replaceState(null, '', `?${new URLSearchParams(query)}`);
     void refresh();
   }
   form.addEventListener('input', () => {
