@@ -2,7 +2,7 @@ import { Router } from 'express';
 import type { ReadWebConfig } from '../http/access.ts';
 import { hostOf } from '../http/options.ts';
 import { onlyAllow, READ } from '../http/routes/methods.ts';
-import { type HttpServer, openHttpServer, type ServerSettings } from '../http/server.ts';
+import { openHttpServer, type ServerSettings } from '../http/server.ts';
 import type { Log } from '../kit/log.ts';
 import { apiRoutes } from './routes/api.ts';
 import { pageRoutes } from './routes/page.ts';
@@ -39,12 +39,7 @@ function discoveryRoutes(served: Served): Router {
 }
 
 /** Opens the HTTP server with all routes. Rejects like `openHttpServer`. */
-export const startHttpServer = (
-  settings: ServerSettings,
-  served: Served,
-  log: Log,
-  readWebConfig?: ReadWebConfig,
-): Promise<HttpServer> =>
+export const startHttpServer = (settings: ServerSettings, served: Served, log: Log, readWebConfig?: ReadWebConfig) =>
   openHttpServer(
     settings,
     served,

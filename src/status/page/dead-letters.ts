@@ -12,13 +12,12 @@ type Entry = Omit<DeadLetters['newestEntries'][number], 'label'>;
 /** Display names of dimensions that differ from their keys. */
 const DIMENSIONS: Readonly<Record<string, string>> = {
   urlHost: 'host',
-  url_host: 'host',
   responseStatus: 'response status',
   workflowUrl: 'workflow',
   callbackState: 'state of the failure callback',
 };
 export const dimensionWords = (of: string) =>
-  DIMENSIONS[of] ?? of.replace(/[A-Z]|_[a-z]/g, found => ` ${found.replace('_', '').toLowerCase()}`);
+  DIMENSIONS[of] ?? of.replace(/[A-Z]/g, found => ` ${found.toLowerCase()}`);
 
 const STANDING = new Map([
   ['__none__', '(none)'],

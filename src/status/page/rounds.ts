@@ -126,15 +126,14 @@ export function workflowRuns(view: AccountView): Html | false {
   if (view.runs === null) return false;
   const { count: number, hasMore, olderThanSeconds, oldest } = view.runs;
   const atLeast = hasMore && number !== null && html`<span class="soft">at least </span>`;
-  const longest = (run: NonNullable<typeof oldest>) =>
-    tile(
-      'Oldest of them',
-      ago(run.createdAt, serviceNowOf(view)),
-      html`${named(run.runId)}${run.url !== null && html` of ${named(run.url)}`}`,
-    );
   const body = tilePanel(
     tile('In progress for long', html`${atLeast}${count(number)}`, html`for more than ${lasting(olderThanSeconds)}`),
-    oldest !== null && longest(oldest),
+    oldest !== null &&
+      tile(
+        'Oldest of them',
+        ago(oldest.createdAt, serviceNowOf(view)),
+        html`${named(oldest.runId)}${oldest.url !== null && html` of ${named(oldest.url)}`}`,
+      ),
   );
   return section('runs', 'Workflow runs', body);
 }
