@@ -30,10 +30,7 @@ const allowedHost = z.string().transform((text, context) => {
   const literal = isIPv6(text) ? `[${text}]` : text;
   const host = /^(\[.*\]|[^:]*)$/.test(literal) ? hostOf(literal) : undefined;
   if (host !== undefined) return host;
-  context.addIssue({
-    code: 'custom',
-    message: 'must be a host name or an address without scheme and port, such as dw.example.com or [::1]',
-  });
+  context.addIssue('must be a host name or an address without scheme and port, such as dw.example.com or [::1]');
   return z.NEVER;
 });
 

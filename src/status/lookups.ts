@@ -151,12 +151,8 @@ export function createLookups({ accountOf, clock, deadline = DEADLINE }: LookupD
   }
 
   async function readRows<Row>(list: List<Row>, reader: Reader, limit: number, signal: AbortSignal) {
-    const { rows, hasMore, mayMissNewer, isProven, rejected, incomplete } = await readNewest(list, reader, {
-      limit,
-      maxPages: MAX_PAGES,
-      signal,
-    });
-    return { hasMore, mayMissNewer, proven: isProven, rejected, incomplete, rows: rows.map(list.json) };
+    const { rows, isProven, ...found } = await readNewest(list, reader, { limit, maxPages: MAX_PAGES, signal });
+    return { ...found, proven: isProven, rows: rows.map(list.json) };
   }
 
   return {

@@ -94,26 +94,21 @@ const FoundEvent = z.object({
 
 const FOUND = { now: Time.describe('Time of the read; up to 10 s ago.'), account: z.string() };
 
-const QUALITY = {
-  hasMore: z.boolean().describe('Whether the service may list more matching rows.'),
-  mayMissNewer: z.boolean().describe('Whether newer rows may be missing, because the service ignores the order.'),
-  proven: z.boolean().describe('Whether every row has the fields of the filters, and matches them.'),
-  rejected: z.int().describe('Number of unreadable rows, which are missing.'),
-  incomplete: z.int().describe('Number of rows from which an unreadable value was omitted.'),
-};
+const lookupOf = <Row extends z.ZodObject>(row: Row) =>
+  z.object({
+    ...FOUND,
+    hasMore: z.boolean().describe('Whether the service may list more matching rows.'),
+    mayMissNewer: z.boolean().describe('Whether newer rows may be missing, because the service ignores the order.'),
+    proven: z.boolean().describe('Whether every row has the fields of the filters, and matches them.'),
+    rejected: z.int().describe('Number of unreadable rows, which are missing.'),
+    incomplete: z.int().describe('Number of rows from which an unreadable value was omitted.'),
+    rows: z.array(row).describe('The newest first.'),
+  });
 
-export const DlqLookup = z.object({
-  ...FOUND,
-  ...QUALITY,
-  rows: z.array(FoundDeadLetter).describe('The newest first.'),
-});
+export const DlqLookup = lookupOf(FoundDeadLetter);
 export type DlqLookup = z.output<typeof DlqLookup>;
 
-export const EventLookup = z.object({
-  ...FOUND,
-  ...QUALITY,
-  rows: z.array(FoundEvent).describe('The newest first.'),
-});
+export const EventLookup = lookupOf(FoundEvent);
 export type EventLookup = z.output<typeof EventLookup>;
 
 export const MessageLookup = z.object({
