@@ -41,18 +41,13 @@ function createHistoryRows({ account, store, log }: RowsDeps) {
   const unsaved = new Map<string, string | null>();
   let isDamageLogged = false;
 
-  async function text(key: string): Promise<string | undefined> {
-    const waiting = unsaved.get(key);
-    return waiting === undefined ? (await store.scan(account, key)).get(key) : (waiting ?? undefined);
-  }
-
   return {
     /** Returns undefined for a missing or damaged row. Logs damage once. Rejects with StoreError. */
     async load(row: Row): Promise<Chunk | undefined> {
       const key = keyOf(row);
-      const found = await text(key);
+      const found = unsaved.has(key) ? unsaved.get(key) : (await store.scan(account, key)).get(key);
       try {
-        return found === undefined ? undefined : decodeChunk(found);
+        return typeof found === 'string' ? decodeChunk(found) : undefined;
       } catch (error) {
         if (!isDamageLogged) log.warn({ account, key, error: String(error) }, 'damaged history row skipped');
         isDamageLogged = true;
