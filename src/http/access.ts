@@ -51,11 +51,9 @@ export function createAccess(
     }
   }
 
-  return {
-    /** Returns the content, checked once a second; undefined while the file is invalid. All requests must then be refused. */
-    current(): WebConfig | undefined {
-      check();
-      return broken === undefined ? used : undefined;
-    },
+  /** Returns the content, checked once a second; undefined while the file is invalid. All requests must then be refused. */
+  return (): WebConfig | undefined => {
+    check();
+    return broken === undefined ? used : undefined;
   };
 }

@@ -157,7 +157,7 @@ function keepCertificates(server: TlsServer, first: WebTls, { access, admission 
   /** TLS settings at the start of each handshake, by client. The current settings may change during the handshake. */
   const begun = new Map<string, WebTls>();
   server.prependListener('connection', (socket: Socket) => {
-    const now = access.current()?.tls;
+    const now = access()?.tls;
     if (now && now !== used) {
       server.setSecureContext(contextOf(now));
       used = now;
@@ -199,7 +199,7 @@ export async function openListener(
     keepAliveTimeout: bounds.keepAliveFor,
     insecureHTTPParser: false,
   };
-  const first = tls?.access.current()?.tls;
+  const first = tls?.access()?.tls;
   const server = first
     ? createTlsServer({
         ...options,

@@ -112,7 +112,7 @@ export async function openHttpServer(
     bounds,
     responses,
     hosts: () => hosts,
-    web: access.current,
+    web: access,
     admission,
     passwords,
     peerKey,
