@@ -123,14 +123,16 @@ export interface StatusSettings
   readonly collect: CollectOptions;
 }
 
-export interface ShownSource {
+/** Account state that checks, views and the heartbeat read. */
+export interface ShownAccount {
   readonly name: string;
   readonly shown: () => ShownFacts;
   readonly status: () => AccountStatus;
+  readonly isTokenKnown: () => boolean;
   readonly isTokenRejected: () => boolean | undefined;
-  readonly meter: Pick<AccountMeter, 'requests'>;
+  readonly meter: AccountMeter;
   readonly budgetRemaining: () => number | undefined;
-  readonly history: Pick<AccountHistory, 'recent'>;
+  readonly history: AccountHistory;
   readonly serviceClock: Pick<ServiceTime, 'at' | 'skew'>;
   /** Why auto-cancel could not be opened. */
   readonly autoCancelFailure?: Error | undefined;
@@ -139,7 +141,7 @@ export interface ShownSource {
 }
 
 export interface Viewed {
-  readonly account: ShownSource;
+  readonly account: ShownAccount;
   readonly settings: StatusSettings;
   readonly autoCancel: (() => AutoCancelNumbers) | undefined;
   /** Returns the states of the account's problems. */

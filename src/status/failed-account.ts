@@ -1,17 +1,9 @@
 import { AGENT_TIME } from '../collectors/collector.ts';
 import { enabledRounds } from '../collectors/index.ts';
 import type { Source } from '../metrics/family.ts';
-import { type AccountMeter, createAccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
-import type { AccountHistory } from '../model/history.ts';
+import { createAccountMeter, ownFamilies, statusSamples } from '../metrics/own.ts';
 import type { AccountStatus } from '../model/status.ts';
-import type { ShownSource, StatusSettings } from './account.ts';
-
-/** Account state that views, API and heartbeat show. */
-export interface ShownAccount extends ShownSource {
-  readonly isTokenKnown: () => boolean;
-  readonly meter: AccountMeter;
-  readonly history: AccountHistory;
-}
+import type { ShownAccount, StatusSettings } from './account.ts';
 
 /** Returns a status in which every round has failed and is stale. `last`: the status of the account's last session, if any. */
 function failedStatus(

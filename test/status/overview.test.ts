@@ -155,9 +155,10 @@ function scene(count: number, takes = 0) {
       status: () => status,
       meter: createAccountMeter({ requests: [], bytes: [], collectors: [] }),
       budgetRemaining: () => undefined,
+      isTokenKnown: () => false,
       isTokenRejected: () => undefined,
       serviceClock: AGENT_TIME,
-      history: { recent: () => [] },
+      history: { recent: () => [], read: async () => ({ times: [], series: new Map() }) },
       shown() {
         asked[index] = (asked[index] ?? 0) + 1;
         for (const end = performance.now() + takes; performance.now() < end; );

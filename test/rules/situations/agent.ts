@@ -112,7 +112,7 @@ export class Agent {
     history.use({ keep: config.store.history.keep, maxBytes: 1e9 });
     this.#history = history;
     const viewed = this.#viewed(history);
-    const { shown, status, isTokenRejected } = viewed.account;
+    const { shown, status, isTokenKnown, isTokenRejected } = viewed.account;
     const client = {
       budget: { remaining: () => viewed.account.budgetRemaining() ?? 0 },
       meter: this.#meter,
@@ -126,7 +126,6 @@ export class Agent {
       plan: () => shown().account?.now,
     });
     const all = [...sources, own];
-    const isTokenKnown = () => isTokenRejected() !== undefined;
     const account = { name: 'a', state: (name: string) => states.get(name), status, shown, isTokenKnown, history };
     const checkInput = () => checkInputAt(viewed, clock.now());
     const sampling = { config, sources: all, log, clock, checkInput };
@@ -162,6 +161,7 @@ export class Agent {
         name: 'a',
         shown: () => Object.fromEntries([...states].map(([name, state]) => [name, state.shown()])) as ShownFacts,
         status: () => accountStatus('a', [...states.values()]),
+        isTokenKnown: () => kept.isTokenRejected !== undefined,
         isTokenRejected: () => kept.isTokenRejected,
         meter: this.#meter,
         budgetRemaining: () => this.#value('budget') ?? BUDGET,
