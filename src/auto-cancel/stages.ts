@@ -76,10 +76,10 @@ interface Described {
   /** Possible results of `check`, each with the rest of the sentence "Nothing is cancelled because …" (Markdown). */
   readonly reasons: Readonly<Record<string, string>>;
   /**
-   * `decide`: before the intent is written. `send`: again before the request is sent. `send` omits waits and limits, because the
-   * intent has ended the wait and itself counts against the limits.
+   * `decide`: only before the intent is written. `send`: only before the request is sent. Default: both. Waits and limits are not
+   * checked before the request, because the intent has ended the wait and itself counts against the limits.
    */
-  readonly phases: readonly ('decide' | 'send')[];
+  readonly only?: 'decide' | 'send';
 }
 
 /** A stage can only forbid an action. `check` is pure and returns a key of `reasons`, or undefined. */
@@ -87,9 +87,6 @@ type AccountStage = Described & { check(context: AccountContext): string | undef
 type CallbackStage = Described & { check(context: CallbackContext): string | undefined };
 
 export const NEWER_WALK = 'newer_walk';
-
-const ALWAYS = ['decide', 'send'] as const;
-const BEFORE_INTENT = ['decide'] as const;
 
 const LOOKED = ['success', 'fail', 'canceled', 'unknown', 'in_progress', 'unreported', 'gone'];
 
@@ -102,7 +99,6 @@ const walkStage: AccountStage = {
     partial: 'the last walk did not read all rows, callbacks and workflow runs',
     too_early: 'fewer than three walks have completed since startup or a clock change of more than 30 s',
   },
-  phases: ALWAYS,
   check({ walk: { facts, isFresh }, walkAt, walksNeeded }) {
     if (!facts) return 'no_data';
     if (walkAt !== undefined && facts.at !== walkAt) return NEWER_WALK;
@@ -116,7 +112,6 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
   {
     name: 'leader',
     reasons: { not_leader: 'this process’s lease has expired, or ends too soon for a cancel' },
-    phases: ALWAYS,
     check: ({ lease }) => (lease && lease.left <= lease.needed ? 'not_leader' : undefined),
   },
   walkStage,
@@ -126,7 +121,6 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
       clock_skew: `the clocks of the agent and the service differ by more than ${formatDuration(MAX_CLOCK_SKEW)}`,
       clock_unknown: 'no recent response had a readable header `Date`',
     },
-    phases: ALWAYS,
     check({ clockSkew }) {
       if (clockSkew === undefined) return 'clock_unknown';
       return clockSkew > MAX_CLOCK_SKEW ? 'clock_skew' : undefined;
@@ -138,7 +132,6 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
       paused: 'an operator paused auto-cancel, or the pause row is missing or unreadable',
       pause_unknown: 'the store is unreadable',
     },
-    phases: ALWAYS,
     check({ brake }) {
       if (brake.pause) return 'paused';
       return brake.isKnown ? undefined : 'pause_unknown';
@@ -149,7 +142,6 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
     reasons: {
       stop_file: 'the file `autoCancel.stopFile` exists, or the agent cannot check it',
     },
-    phases: ALWAYS,
     check: ({ isStopped }) => (isStopped ? 'stop_file' : undefined),
   },
   {
@@ -158,7 +150,6 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
       alert_firing: 'an alert in `pauseWhileAlerts` is firing',
       alert_unknown: 'the state of an alert in `pauseWhileAlerts` is unknown, for example after startup',
     },
-    phases: ALWAYS,
     check({ options, alerts }) {
       const states = options.pauseWhileAlerts.map(name => alerts.get(name));
       if (states.includes('firing')) return 'alert_firing';
@@ -168,7 +159,6 @@ export const ACCOUNT_STAGES: readonly AccountStage[] = [
   {
     name: 'breakers',
     reasons: Object.fromEntries(BREAKERS.map(breaker => [`breaker_${breaker}`, 'this breaker is open'])),
-    phases: ALWAYS,
     check({ journal }) {
       const [open] = journal.breakers.keys();
       return open && `breaker_${open}`;
@@ -198,7 +188,6 @@ const nextDeliveryStage: CallbackStage = {
       'the run (or, unless the rule is `blind`, its failure callback) is missing from the list of workflow runs',
     run_unknown: 'the service lists workflow runs, but the dead letter lacks a valid run id or the run’s creation time',
   },
-  phases: ALWAYS,
   check({ next, time }) {
     if (next === undefined || next === 'none') return undefined;
     if (typeof next === 'string') return next;
@@ -217,7 +206,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
       grace: '`grace` has not ended, or no walk has completed since its end',
       awaiting_approval: 'no operator has approved the action, or the approval has expired',
     },
-    phases: BEFORE_INTENT,
+    only: 'decide',
     check({ journal, evaluated, own, walkAt, time }) {
       // The wait of an open action is over.
       return journal.actions.get(evaluated.action)?.isOpen ? undefined : waitOf(evaluated, own, walkAt, time.latest);
@@ -226,14 +215,12 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   {
     name: 'rule',
     reasons: { rule_expired: 'the rule has expired since it was evaluated' },
-    phases: ALWAYS,
     check: ({ options, evaluated: { rule, mode }, time }) =>
       modeOf(rule, options.mode, time.latest) === mode ? undefined : 'rule_expired',
   },
   {
     name: 'events',
     reasons: { unknown_idle_for: 'the rule has `idleFor`, and the event log data is not fresh' },
-    phases: ALWAYS,
     check: ({ evaluated, walk }) => (evaluated.silence && !walk.eventsAreFresh ? 'unknown_idle_for' : undefined),
   },
   {
@@ -242,13 +229,12 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
       window_closed: 'no window in `windows.allow` is open',
       window_denied: 'a window in `windows.deny` is open',
     },
-    phases: ALWAYS,
     check: ({ evaluated: { rule }, time }) => windowReason(rule.windows, time.wall),
   },
   {
     name: 'approval',
     reasons: { approval_expired: 'the approval expired between the intent and the request' },
-    phases: ['send'],
+    only: 'send',
     check({ journal, evaluated: { action, mode }, time }) {
       const known = journal.actions.get(action);
       return mode !== 'approve' || (known && isApproved(known, time.latest)) ? undefined : 'approval_expired';
@@ -265,7 +251,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
       rate_limited:
         'the service responded to two or more cancels of this callback with 429; the agent waits ten minutes, and doubles this wait after each further 429',
     },
-    phases: BEFORE_INTENT,
+    only: 'decide',
     check: ({ journal, evaluated, time }) => earlierCancelReason(evaluated, journal, time.elapsed),
   },
   {
@@ -276,7 +262,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
       limit_hour: 'this limit on cancels (in mode `plan`: on plans) is reached',
       limit_day: 'this limit on cancels (in mode `plan`: on plans) is reached',
     },
-    phases: BEFORE_INTENT,
+    only: 'decide',
     check: ({ options, journal, evaluated, time, usesBefore }) =>
       exhaustedLimit(evaluated, options, journal, time.elapsed, usesBefore),
   },
@@ -290,7 +276,7 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
       unknown_idle_for: 'the time of the newest event is unknown',
       look_failed: 'the entry could not be read again, or a row of the response was unreadable',
     },
-    phases: BEFORE_INTENT,
+    only: 'decide',
     check({ evaluated, look }) {
       if (look === 'failed') return 'look_failed';
       return look && changeSince(evaluated, look);
@@ -300,7 +286,6 @@ const CALLBACK_STAGES: readonly CallbackStage[] = [
   {
     name: 'deadline',
     reasons: { too_late: 'the final check is older than two minutes, or the intent is older than 30 s' },
-    phases: ALWAYS,
     check: ({ isLate }) => (isLate ? 'too_late' : undefined),
   },
 ];
@@ -310,7 +295,7 @@ const verdictStage: CallbackStage = {
   reasons: Object.fromEntries(
     NOT_STUCK.map(reason => [reason, 'the callback is [not stuck](auto-cancel.md#verdicts-and-reasons)']),
   ),
-  phases: BEFORE_INTENT,
+  only: 'decide',
   check: ({ evaluated: { finding } }) => (finding.verdict === 'stuck' ? undefined : finding.reason),
 };
 
@@ -323,8 +308,8 @@ const firstReason = (stages: readonly CallbackStage[], context: CallbackContext)
     .map(stage => stage.check(context))
     .find(reason => reason !== undefined);
 
-const SEND_STAGES = STAGES.filter(({ phases }) => phases.includes('send'));
-const DECIDE_STAGES = STAGES.filter(({ phases }) => phases.includes('decide'));
+const SEND_STAGES = STAGES.filter(({ only }) => only !== 'decide');
+const DECIDE_STAGES = STAGES.filter(({ only }) => only !== 'send');
 
 /** Returns why the walk is not reliable, or undefined. */
 export const staleReason = (context: AccountContext) => walkStage.check(context);
