@@ -4,7 +4,7 @@ import { CONDITION_KEYS, evaluateConditions } from '../model/entry-conditions.ts
 import type { Predicate, RuleFinding, Tristate, Verdict } from '../model/finding.ts';
 import type { JournalTarget } from '../model/journal.ts';
 import type { DlqEntry } from '../model/message.ts';
-import type { AutoCancelOptions, AutoCancelRule, DetectionRule, Mode } from './options.ts';
+import type { AutoCancelOptions, AutoCancelRule, Mode } from './options.ts';
 import { minimumSpan } from './stuck-when.ts';
 
 /** Evidence about one entry. Times in ms since the Unix epoch; `lastEventAt` by the service's clock. */
@@ -14,7 +14,7 @@ export interface CallbackEvidence extends Silence {
   readonly id: string | undefined;
 }
 
-function evaluateEvidence({ evidence }: DetectionRule, { callbackState }: DlqEntry): Predicate {
+function evaluateEvidence({ evidence }: AutoCancelRule, { callbackState }: DlqEntry): Predicate {
   const found = callbackState ?? 'no state';
   if (evidence === 'blind') {
     return { name: 'evidence', holds: callbackState === undefined, found, asked: 'blind: no state is reported' };
@@ -24,7 +24,7 @@ function evaluateEvidence({ evidence }: DetectionRule, { callbackState }: DlqEnt
   return { name: 'evidence', holds, found, asked: 'reported: in_progress' };
 }
 
-function evaluateStuckWhen(rule: DetectionRule, { sighting, lastEventAt, askedAt }: CallbackEvidence): Predicate[] {
+function evaluateStuckWhen(rule: AutoCancelRule, { sighting, lastEventAt, askedAt }: CallbackEvidence): Predicate[] {
   const { snapshots, pastRetryWindow, idleFor } = rule.stuckWhen;
   const { entry, firstSeenAt, lastSeenAt } = sighting;
   // The time since the last walk proves nothing.
@@ -35,7 +35,7 @@ function evaluateStuckWhen(rule: DetectionRule, { sighting, lastEventAt, askedAt
   const predicates: Predicate[] = [
     { name: `stuckWhen.${key}`, holds: seenFor >= ms, found: seen, asked: `at least ${minimum}` },
   ];
-  const add = (name: keyof DetectionRule['stuckWhen'], holds: Tristate, found: string, asked: string) =>
+  const add = (name: keyof AutoCancelRule['stuckWhen'], holds: Tristate, found: string, asked: string) =>
     predicates.push({ name: `stuckWhen.${name}`, holds, found, asked });
   if (snapshots !== undefined) {
     add('snapshots', sighting.snapshots >= snapshots, String(sighting.snapshots), `at least ${snapshots}`);
@@ -75,7 +75,7 @@ export const NOT_STUCK: readonly string[] = [
   ...CONDITION_KEYS.map(key => `unknown_${snakeCase(key)}`),
 ];
 
-function reasonOf({ name, holds }: Predicate, { evidence }: DetectionRule): string {
+function reasonOf({ name, holds }: Predicate, { evidence }: AutoCancelRule): string {
   const key = snakeCase(name.slice(name.indexOf('.') + 1));
   if (name === 'id') return 'no_id';
   if (name === 'evidence' && holds === 'unknown') return 'unknown_callback_state';
@@ -94,7 +94,7 @@ function evaluateId({ id }: CallbackEvidence): Predicate {
  * Evaluates a rule for a failure callback. The callback is `stuck` if all predicates hold; otherwise the reason names one
  * that does not.
  */
-export function evaluate(rule: DetectionRule, seen: CallbackEvidence): RuleFinding {
+export function evaluate(rule: AutoCancelRule, seen: CallbackEvidence): RuleFinding {
   const { entry } = seen.sighting;
   const about = [
     ...evaluateConditions('match', rule.match, entry),

@@ -31,126 +31,104 @@ const denied = z
 /** Most cautious first. */
 export const MODES = ['plan', 'approve', 'enforce'] as const;
 
-const actingRule = z.strictObject({
-  name: EntryName.describe('Unique name, used as the label `rule`.'),
-  mode: z
-    .enum(MODES, { error: `must be one of ${MODES.join(', ')}` })
-    .default('plan')
-    .describe(
-      '`plan`: only records planned cancels. `approve`: cancels after an operator’s approval. `enforce`: cancels without approval. `autoCancel.mode` may restrict the mode.',
-    ),
-  expires: end
-    .nullable()
-    .default(null)
-    .describe(
-      'Date or timestamp after which the rule behaves as in mode `plan`. A date includes the whole day (UTC). Required for `enforce`.',
-    ),
-  accounts: AccountNames.describe('Accounts to which the rule applies. Default: all accounts.'),
-  grace: DurationOrZero.prefault('30m').describe(
-    'Minimum time between finding a callback stuck and cancelling it. After this time, a walk must find the callback stuck again.',
-  ),
-  limits: z
-    .strictObject({
-      perRun: count.default(2).describe('Maximum cancels per walk.'),
-      perHour: count.default(6).describe('Maximum cancels per hour.'),
-    })
-    .prefault({})
-    .describe('Limits for this rule, in each account separately.'),
-  cooldown: z
-    .strictObject({
-      perUrl: DurationOrZero.prefault('10m').describe(
-        'Minimum time between two cancels for messages with the same URL.',
+/** Times in milliseconds. */
+export const autoCancelRule = z
+  .strictObject({
+    name: EntryName.describe('Unique name, used as the label `rule`.'),
+    mode: z
+      .enum(MODES, { error: `must be one of ${MODES.join(', ')}` })
+      .default('plan')
+      .describe(
+        '`plan`: only records planned cancels. `approve`: cancels after an operator’s approval. `enforce`: cancels without approval. `autoCancel.mode` may restrict the mode.',
       ),
-    })
-    .prefault({}),
-  windows: z
-    .strictObject({
-      allow: z
-        .array(cronWindow)
-        .max(100)
-        .default([])
-        .describe('The rule cancels only while one of these windows is open. Default: always.'),
-      deny: z
-        .array(denied)
-        .max(100)
-        .default([])
-        .describe('Periods in which the rule never cancels. They override `allow`.'),
-    })
-    .prefault({}),
-  notify: z
-    .array(z.string())
-    .default([])
-    .describe('Notifiers for notifications of this rule, even if `alerts.enabled` is `false`.'),
-  recheckAfter: Duration.prefault('24h').describe(
-    'For `blind`: how long the rule skips an entry after a cancel found no callback in progress.',
-  ),
-});
-
-const detectionShape = z.strictObject({
-  match: conditions
-    .refine(match => Object.values(match).some(way => way !== undefined), { error: NO_MATCH })
-    .describe(
-      'Entries to which the rule applies. Each key names a field. The entry must have all these fields, and each must match one of `in`, `prefix` and `matches`.',
+    expires: end
+      .nullable()
+      .default(null)
+      .describe(
+        'Date or timestamp after which the rule behaves as in mode `plan`. A date includes the whole day (UTC). Required for `enforce`.',
+      ),
+    accounts: AccountNames.describe('Accounts to which the rule applies. Default: all accounts.'),
+    grace: DurationOrZero.prefault('30m').describe(
+      'Minimum time between finding a callback stuck and cancelling it. After this time, a walk must find the callback stuck again.',
     ),
-  except: conditions
-    .prefault({})
-    .describe(
-      'As `match`, but for entries to exclude. An entry is excluded if any key matches, or if the entry lacks the field that a key names.',
+    limits: z
+      .strictObject({
+        perRun: count.default(2).describe('Maximum cancels per walk.'),
+        perHour: count.default(6).describe('Maximum cancels per hour.'),
+      })
+      .prefault({})
+      .describe('Limits for this rule, in each account separately.'),
+    cooldown: z
+      .strictObject({
+        perUrl: DurationOrZero.prefault('10m').describe(
+          'Minimum time between two cancels for messages with the same URL.',
+        ),
+      })
+      .prefault({}),
+    windows: z
+      .strictObject({
+        allow: z
+          .array(cronWindow)
+          .max(100)
+          .default([])
+          .describe('The rule cancels only while one of these windows is open. Default: always.'),
+        deny: z
+          .array(denied)
+          .max(100)
+          .default([])
+          .describe('Periods in which the rule never cancels. They override `allow`.'),
+      })
+      .prefault({}),
+    notify: z
+      .array(z.string())
+      .default([])
+      .describe('Notifiers for notifications of this rule, even if `alerts.enabled` is `false`.'),
+    recheckAfter: Duration.prefault('24h').describe(
+      'For `blind`: how long the rule skips an entry after a cancel found no callback in progress.',
     ),
-  evidence: z
-    .enum(['reported', 'blind'], { error: 'must be reported or blind' })
-    .default('reported')
-    .describe(
-      '`reported`: the service reports the callback as in progress. `blind`: the service reports no state, and only the elapsed time counts.',
-    ),
-  acceptUnverified: z
-    .boolean()
-    .default(false)
-    .describe('For `blind`: confirms that the rule may cancel without knowing whether a callback is in progress.'),
-  stuckWhen: stuckWhen.prefault({}).describe('Conditions for a stuck callback. All of them must be true.'),
-});
-
-/** Rejects the minimum time for the other kind of evidence. Requires `seenFor` for the evidence `blind`. */
-function checkEvidence(
-  { evidence, stuckWhen }: Pick<z.output<typeof detectionShape>, 'evidence' | 'stuckWhen'>,
-  context: z.RefinementCtx,
-): void {
-  const [needed, other] =
-    evidence === 'blind' ? (['seenFor', 'inProgressFor'] as const) : (['inProgressFor', 'seenFor'] as const);
-  if (stuckWhen[other] !== undefined) {
-    context.addIssue({
-      code: 'custom',
-      path: ['stuckWhen', other],
-      message: `cannot be used with evidence: ${evidence}; use ${needed}`,
-    });
-  } else if (evidence === 'blind' && stuckWhen.seenFor === undefined) {
-    context.addIssue({ code: 'custom', path: ['stuckWhen', 'seenFor'], message: 'is required with evidence: blind' });
-  }
-}
-
-export const detectionRule = detectionShape.superRefine(checkEvidence);
-
-/** The part of a rule that detects stuck callbacks. Times in milliseconds. */
-export type DetectionRule = z.output<typeof detectionRule> & { readonly name: string };
-
-const rule = actingRule.safeExtend(detectionRule.shape).superRefine((rule, context) => {
-  checkEvidence(rule, context);
-  const { mode, expires, evidence, acceptUnverified } = rule;
-  if (mode !== 'enforce') return;
-  if (expires === null) {
-    context.addIssue({ code: 'custom', path: ['expires'], message: 'is required with mode: enforce' });
-  }
-  if (evidence === 'blind' && !acceptUnverified) {
-    context.addIssue({
-      code: 'custom',
-      path: ['acceptUnverified'],
-      message:
+    match: conditions
+      .refine(match => Object.values(match).some(way => way !== undefined), { error: NO_MATCH })
+      .describe(
+        'Entries to which the rule applies. Each key names a field. The entry must have all these fields, and each must match one of `in`, `prefix` and `matches`.',
+      ),
+    except: conditions
+      .prefault({})
+      .describe(
+        'As `match`, but for entries to exclude. An entry is excluded if any key matches, or if the entry lacks the field that a key names.',
+      ),
+    evidence: z
+      .enum(['reported', 'blind'], { error: 'must be reported or blind' })
+      .default('reported')
+      .describe(
+        '`reported`: the service reports the callback as in progress. `blind`: the service reports no state, and only the elapsed time counts.',
+      ),
+    acceptUnverified: z
+      .boolean()
+      .default(false)
+      .describe('For `blind`: confirms that the rule may cancel without knowing whether a callback is in progress.'),
+    stuckWhen: stuckWhen.prefault({}).describe('Conditions for a stuck callback. All of them must be true.'),
+  })
+  .superRefine((rule, context) => {
+    const { mode, expires, evidence, acceptUnverified, stuckWhen } = rule;
+    const reject = (path: string[], message: string) => context.addIssue({ code: 'custom', path, message });
+    const [needed, other] =
+      evidence === 'blind' ? (['seenFor', 'inProgressFor'] as const) : (['inProgressFor', 'seenFor'] as const);
+    if (stuckWhen[other] !== undefined) {
+      reject(['stuckWhen', other], `cannot be used with evidence: ${evidence}; use ${needed}`);
+    } else if (evidence === 'blind' && stuckWhen.seenFor === undefined) {
+      reject(['stuckWhen', 'seenFor'], 'is required with evidence: blind');
+    }
+    if (mode !== 'enforce') return;
+    if (expires === null) reject(['expires'], 'is required with mode: enforce');
+    if (evidence === 'blind' && !acceptUnverified) {
+      reject(
+        ['acceptUnverified'],
         'must be true with mode: enforce and evidence: blind, because the service does not report whether a callback is in progress, or whether an operator ran it again',
-    });
-  }
-});
+      );
+    }
+  });
 
-export const autoCancelRules = z.array(rule).superRefine(uniqueNames);
+export const autoCancelRules = z.array(autoCancelRule).superRefine(uniqueNames);
 
 export const autoCancelOptions = z.strictObject({
   mode: z
@@ -223,7 +201,7 @@ export const autoCancelOptions = z.strictObject({
 });
 
 type Parsed = z.output<typeof autoCancelOptions>;
-export type AutoCancelRule = Parsed['rules'][number];
+export type AutoCancelRule = z.output<typeof autoCancelRule>;
 export type AutoCancelOptions = Omit<Parsed, 'rules'> & { readonly rules: readonly AutoCancelRule[] };
 export type Mode = AutoCancelRule['mode'];
 

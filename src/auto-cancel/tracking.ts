@@ -1,6 +1,6 @@
 import type { CallbackTracking, DlqFacts } from '../collectors/index.ts';
 import type { CollectorState } from '../scheduler/board.ts';
-import { type AutoCancelOptions, type DetectionRule, rulesFor } from './options.ts';
+import { type AutoCancelOptions, type AutoCancelRule, rulesFor } from './options.ts';
 import type { WalkView } from './stages.ts';
 import { allowedGap, walkEvery } from './stuck-when.ts';
 
@@ -8,12 +8,12 @@ import { allowedGap, walkEvery } from './stuck-when.ts';
 export function rulesOf(
   { autoCancel }: { readonly autoCancel: AutoCancelOptions },
   account: string,
-): readonly DetectionRule[] {
+): readonly AutoCancelRule[] {
   return autoCancel.mode === 'off' ? [] : rulesFor(autoCancel, account);
 }
 
 /** Returns the requirements of the rules for complete walks. */
-export const trackingOf = (rules: readonly DetectionRule[], rescanEvery: number): CallbackTracking => ({
+export const trackingOf = (rules: readonly AutoCancelRule[], rescanEvery: number): CallbackTracking => ({
   walkEvery: walkEvery(rules, rescanEvery),
   maxGap: allowedGap(rules, rescanEvery),
   unreported: rules.flatMap(({ evidence, match, except }) => (evidence === 'blind' ? [{ match, except }] : [])),

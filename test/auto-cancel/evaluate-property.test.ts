@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { type CallbackEvidence, evaluate, NOT_STUCK } from '../../src/auto-cancel/evaluate.ts';
-import { type DetectionRule, detectionRule } from '../../src/auto-cancel/options.ts';
+import { type AutoCancelRule, autoCancelRule } from '../../src/auto-cancel/options.ts';
 import { retryDelays, retryWindow } from '../../src/model/callback.ts';
 import type { CallbackState, DlqEntry } from '../../src/model/message.ts';
 
@@ -35,7 +35,7 @@ const match = fc.oneof(
 const except = fc.oneof({ arbitrary: fc.constant({}), weight: 3 }, { arbitrary: match, weight: 1 });
 const hours = (min: number, max: number) => fc.integer({ min, max }).map(hours => `${hours}h`);
 
-const rule: fc.Arbitrary<DetectionRule> = fc
+const rule: fc.Arbitrary<AutoCancelRule> = fc
   .record({
     match,
     except,
@@ -46,15 +46,15 @@ const rule: fc.Arbitrary<DetectionRule> = fc
       { requiredKeys: [] },
     ),
   })
-  .map(({ match, except, span, isBlind, stuckWhen }) => ({
-    name: 'r',
-    ...detectionRule.parse({
+  .map(({ match, except, span, isBlind, stuckWhen }) =>
+    autoCancelRule.parse({
+      name: 'r',
       match,
       except,
       evidence: isBlind ? 'blind' : 'reported',
       stuckWhen: { ...stuckWhen, [isBlind ? 'seenFor' : 'inProgressFor']: span },
     }),
-  }));
+  );
 
 const seen: fc.Arbitrary<CallbackEvidence> = fc
   .record({

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { type CallbackEvidence, evaluate } from '../../src/auto-cancel/evaluate.ts';
-import { type DetectionRule, detectionRule } from '../../src/auto-cancel/options.ts';
+import { type AutoCancelRule, autoCancelRule } from '../../src/auto-cancel/options.ts';
 import { allowedGap, walkEvery } from '../../src/auto-cancel/stuck-when.ts';
 import { trackingOf } from '../../src/auto-cancel/tracking.ts';
 import { selectsEntry } from '../../src/model/entry-conditions.ts';
@@ -32,8 +32,8 @@ const ENTRY: DlqEntry = {
   maxRetries: undefined,
 };
 
-function ruleOf(text: object): DetectionRule {
-  return { name: 'r', ...detectionRule.parse({ match: { label: { in: ['nightly'] } }, ...text }) };
+function ruleOf(text: object): AutoCancelRule {
+  return autoCancelRule.parse({ name: 'r', match: { label: { in: ['nightly'] } }, ...text });
 }
 
 /** Returns evidence of a callback that walks have observed for `hours` up to now. */
@@ -48,7 +48,7 @@ function seenFor(hours: number, entry: Partial<DlqEntry> = {}, more: Partial<Cal
   };
 }
 
-const verdictOf = (rule: DetectionRule, seen: CallbackEvidence) => {
+const verdictOf = (rule: AutoCancelRule, seen: CallbackEvidence) => {
   const { verdict, reason } = evaluate(rule, seen);
   return `${verdict}: ${reason}`;
 };
@@ -91,7 +91,7 @@ describe('rules', () => {
     expect(predicates[0]?.found).toMatch(/^\ufffd\[2J\ufffd\ufffdx{100,200}…$/);
   });
 
-  it.each<[string, DetectionRule, CallbackEvidence]>([
+  it.each<[string, AutoCancelRule, CallbackEvidence]>([
     ['stuck: stuck', usual, seenFor(49)],
     ['not_stuck: in_progress_for', usual, seenFor(47.99)],
     // 1.5 × (30.7 h + 6 × 15 min) is more than two days.
@@ -207,7 +207,7 @@ describe('walks that rules require', () => {
   const unreported = { ...ENTRY, callbackState: undefined };
 
   it('blind rules track matching entries without a reported state', () => {
-    const isTracked = (rule: DetectionRule, entry: DlqEntry) =>
+    const isTracked = (rule: AutoCancelRule, entry: DlqEntry) =>
       trackingOf([rule], 600_000).unreported.some(selector => selectsEntry(selector, entry));
     expect(isTracked(blind, unreported)).toBe(true);
     expect(isTracked(usual, unreported)).toBe(false);

@@ -1,7 +1,7 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
 import { evaluate } from '../../../src/auto-cancel/evaluate.ts';
-import { detectionRule } from '../../../src/auto-cancel/options.ts';
+import { autoCancelRule } from '../../../src/auto-cancel/options.ts';
 import { createDlq, dlq } from '../../../src/collectors/dlq/dlq.ts';
 import { isSuspected } from '../../../src/model/callback.ts';
 import type { DlqEntry } from '../../../src/model/message.ts';
@@ -71,7 +71,7 @@ it('the number of suspected callbacks is undefined before the first complete wal
 });
 
 it('a callback is suspected exactly if an auto-cancel rule with default times would find it stuck', () => {
-  const rule = { ...detectionRule.parse({ match: { url: { prefix: ['https:'] } } }), name: 'default' };
+  const rule = autoCancelRule.parse({ name: 'default', match: { url: { prefix: ['https:'] } } });
   const row = { id: '1', labels: [], url: 'https://a.example' } as unknown as DlqEntry;
   fc.assert(
     fc.property(
