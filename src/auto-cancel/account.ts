@@ -17,7 +17,7 @@ import { type Contexts, type ContextsDeps, createContexts, type LastRun } from '
 import { createDecider, type DecideDeps } from './decide.ts';
 import { type EvaluatedCallback, evaluate, modeOf } from './evaluate.ts';
 import { type Journal, openJournal } from './journal.ts';
-import { endOf, isPlanned, type JournalState, sumOfPlans } from './journal-state.ts';
+import { endOf, isPlanned, type JournalState, NONE_PLANNED } from './journal-state.ts';
 import { actionsLeft, ruleActionsLeft } from './limits.ts';
 import { callbackStateOf, createEventLookUps, rereadEntry } from './look-up.ts';
 import { createNoticeSource } from './notices.ts';
@@ -197,7 +197,7 @@ function journalNumbers(
   const now = time.elapsed();
   return {
     actions: [...new Map([...none, ...state.outcomes]).values()],
-    plans: new Map([...rules.map(({ name }) => [name, sumOfPlans([])] as const), ...state.plans.rules]),
+    plans: new Map([...rules.map(({ name }) => [name, NONE_PLANNED] as const), ...state.plans.rules]),
     breakers: new Map(BREAKERS.map(breaker => [breaker, state.breakers.has(breaker)] as const)),
     unresolved,
     budget: [

@@ -13,22 +13,16 @@ import {
   type Requester,
 } from '../model/journal.ts';
 
-/** Planned callbacks in journals. `open`: lines of plans without an outcome, by action; `rules`: counts by rule. */
-export interface Plans {
-  readonly open: Map<string, Extract<JournalEntry, { step: 'ended' }>>;
-  readonly rules: Map<string, PlanCounts>;
-}
+type EndedLine = Extract<JournalEntry, { step: 'ended' }>;
 
-export const noPlans = (): Plans => ({ open: new Map(), rules: new Map() });
+/** Returns empty plans of journals. `open`: lines of plans without an outcome, by action; `rules`: counts by rule. */
+export const noPlans = () => ({ open: new Map<string, EndedLine>(), rules: new Map<string, PlanCounts>() });
 
-export const sumOfPlans = (all: readonly PlanCounts[]): PlanCounts =>
-  recordOf(['planned', ...PLAN_OUTCOMES], key => all.reduce((sum, each) => sum + each[key], 0));
-
-export const planCounts = ({ rules }: Plans, rule: string): PlanCounts => rules.get(rule) ?? sumOfPlans([]);
+export const NONE_PLANNED: PlanCounts = recordOf(['planned', ...PLAN_OUTCOMES], () => 0);
 
 /** Folds a line. Counts each plan and the first outcome of each plan once. */
-export function foldPlan(plans: Plans, entry: JournalEntry): void {
-  const add = (rule: string, key: keyof PlanCounts, before = planCounts(plans, rule)) =>
+export function foldPlan(plans: ReturnType<typeof noPlans>, entry: JournalEntry): void {
+  const add = (rule: string, key: keyof PlanCounts, before = plans.rules.get(rule) ?? NONE_PLANNED) =>
     plans.rules.set(rule, { ...before, [key]: before[key] + 1 });
   if (entry.step === 'observed') {
     if (plans.open.delete(entry.action)) add(entry.rule, entry.outcome);
@@ -53,7 +47,6 @@ export interface CancelAttempt {
   readonly number: number;
   readonly at: number;
   readonly response: CancelResponse | undefined;
-  readonly respondedAt: number | undefined;
 }
 
 /** State of an action, folded from the journal. Times in ms since the Unix epoch. */
@@ -76,7 +69,7 @@ export interface Action {
   readonly ended: FinalOutcome | undefined;
 }
 
-export type ActionRef = Pick<Extract<JournalEntry, { step: 'ended' }>, 'action' | 'rule' | 'mode' | 'target'>;
+export type ActionRef = Pick<EndedLine, 'action' | 'rule' | 'mode' | 'target'>;
 
 export const refOf = ({ id, rule, mode, target }: Action): ActionRef => ({ action: id, rule, mode, target });
 
@@ -85,7 +78,7 @@ export function endLine(
   outcome: FinalOutcome,
   reason: string,
   at: number,
-): Extract<JournalEntry, { step: 'ended' }> {
+): EndedLine {
   return { at, action, step: 'ended', outcome, rule, mode, reason, target };
 }
 
@@ -103,51 +96,35 @@ export interface ClosedAction {
   readonly attempts: number;
 }
 
-/** State folded from the journal. `prune` drops unneeded parts. */
-export interface JournalState {
-  /** Latest time of any line (ms since the Unix epoch), not always that of the last line. */
-  lastAt: number;
-  /** Actions that wait, are open, or may be repeated. `prune` moves all others to `closed`. */
-  readonly actions: Map<string, Action>;
-  /** Pruned actions by id. Never dropped: an action must not be repeated. */
-  readonly closed: Map<string, ClosedAction>;
-  /** Pruned action that sent a cancel, by episode; '' if there are several. Never dropped. */
-  readonly senders: Map<string, string>;
-  /** All uses of the last day; of the last year, only the latest plan and the latest cancel of each URL. In journal order. */
-  uses: LimitUse[];
-  readonly outcomes: Map<string, { rule: string; mode: string; outcome: FinalOutcome; count: number }>;
-  /** Outcome of the last blind cancel of each id. */
-  readonly blindEnds: Map<string, { readonly at: number; readonly outcome: FinalOutcome }>;
-  readonly breakers: Map<Breaker, { readonly at: number; readonly reason: string }>;
-  /** Times of failed cancels since the `errors` breaker was last reset. */
-  readonly errors: number[];
-  /** Whether each of the latest cancels came too late. */
-  readonly races: boolean[];
-  /** Pause that the journal shows, for audits only. Decisions use the brake: see brake.ts. */
-  paused: { readonly at: number; readonly by: string; readonly reason: string } | undefined;
-  readonly orders: Set<string>;
-  readonly plans: Plans;
-}
-
 /** Outcomes after which another attempt is permitted. */
 const REOPENS: readonly FinalOutcome[] = ['planned', 'expired', 'not_in_progress'];
-/** The largest configurable `ofLast`. */
-const MAX_RACES = 1000;
 
-export function emptyJournal(): JournalState {
+/** State folded from the journal. `prune` drops unneeded parts. */
+export type JournalState = ReturnType<typeof emptyJournal>;
+
+export function emptyJournal() {
   return {
+    /** Latest time of any line (ms since the Unix epoch), not always that of the last line. */
     lastAt: Number.NEGATIVE_INFINITY,
-    actions: new Map(),
-    closed: new Map(),
-    senders: new Map(),
-    uses: [],
-    outcomes: new Map(),
-    blindEnds: new Map(),
-    breakers: new Map(),
-    errors: [],
-    races: [],
-    paused: undefined,
-    orders: new Set(),
+    /** Actions that wait, are open, or may be repeated. `prune` moves all others to `closed`. */
+    actions: new Map<string, Action>(),
+    /** Pruned actions by id. Never dropped: an action must not be repeated. */
+    closed: new Map<string, ClosedAction>(),
+    /** Pruned action that sent a cancel, by episode; '' if there are several. Never dropped. */
+    senders: new Map<string, string>(),
+    /** All uses of the last day; of the last year, only the latest plan and the latest cancel of each URL. In journal order. */
+    uses: [] as LimitUse[],
+    outcomes: new Map<string, { rule: string; mode: string; outcome: FinalOutcome; count: number }>(),
+    /** Outcome of the last blind cancel of each id. */
+    blindEnds: new Map<string, { readonly at: number; readonly outcome: FinalOutcome }>(),
+    breakers: new Map<Breaker, { readonly at: number; readonly reason: string }>(),
+    /** Times of failed cancels since the `errors` breaker was last reset. */
+    errors: [] as number[],
+    /** Whether each cancel since the `lost_races` breaker was last reset came too late. */
+    races: [] as boolean[],
+    /** Pause that the journal shows, for audits only. Decisions use the brake: see brake.ts. */
+    paused: undefined as { readonly at: number; readonly by: string; readonly reason: string } | undefined,
+    orders: new Set<string>(),
     plans: noPlans(),
   };
 }
@@ -172,20 +149,11 @@ export const isPlanned = ({ actions, closed }: JournalState, id: string): boolea
 /** Upper bound of the configurable `cooldown` and `recheckAfter` (ms). */
 const MAX_SPAN = 366 * DAY;
 
-/** Closed actions by outcome and number of attempts. Pruned actions share them, because there may be thousands. */
-const ends = new Map<string, ClosedAction>();
-function closedAs(outcome: FinalOutcome, attempts: number): ClosedAction {
-  const key = `${outcome} ${attempts}`;
-  const end = ends.get(key) ?? { outcome, attempts };
-  ends.set(key, end);
-  return end;
-}
-
 function close(state: JournalState, action: Action): void {
   const { id, target, attempts, ended } = action;
   const outcome = ended ?? (action.isPlanned ? 'planned' : undefined);
-  const count = attempts.length + (state.closed.get(id)?.attempts ?? 0);
-  if (outcome) state.closed.set(id, closedAs(outcome, count));
+  const before = state.closed.get(id)?.attempts ?? 0;
+  if (outcome) state.closed.set(id, { outcome, attempts: before + attempts.length });
   if (attemptsThatCount(action) > 0) {
     const key = episodeKey(target);
     state.senders.set(key, (state.senders.get(key) ?? id) === id ? id : '');
@@ -260,7 +228,7 @@ function foldStop(state: JournalState, entry: JournalEntry): void {
   }
 }
 
-function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntry, { step: 'ended' }>): Action {
+function foldEnd(state: JournalState, action: Action, entry: EndedLine): Action {
   const { at, outcome, rule, mode, target } = entry;
   const key = `${rule}\0${mode}\0${outcome}`;
   state.outcomes.set(key, { rule, mode, outcome, count: (state.outcomes.get(key)?.count ?? 0) + 1 });
@@ -268,7 +236,6 @@ function foldEnd(state: JournalState, action: Action, entry: Extract<JournalEntr
   if (outcome === 'planned') state.uses.push({ at, rule, url: urlOf(target), isPlan: true });
   if (!action.blind && (outcome === 'confirmed' || outcome === 'superseded')) {
     state.races.push(outcome === 'superseded');
-    if (state.races.length > MAX_RACES) state.races.shift();
   }
   return {
     ...action,
@@ -297,14 +264,12 @@ export function foldEntry(state: JournalState, entry: JournalEntry): void {
   if (!action) return;
   const set = (changes: Partial<Action>) => state.actions.set(id, { ...action, ...changes });
   switch (entry.step) {
-    case 'marked': {
-      const { rule, mode, policy, target, until } = entry;
-      set({ ...NO_WAIT, rule, target, requester: { rule, mode, policy }, graceUntil: until });
-      break;
-    }
+    case 'marked':
     case 'awaiting_approval': {
-      const { rule, mode, policy, target, until } = entry;
-      set({ rule, target, requester: { rule, mode, policy }, approvalUntil: until, approvedBy: undefined });
+      const { step, rule, mode, policy, target, until } = entry;
+      const wait =
+        step === 'marked' ? { ...NO_WAIT, graceUntil: until } : { approvalUntil: until, approvedBy: undefined };
+      set({ ...wait, rule, target, requester: { rule, mode, policy } });
       break;
     }
     case 'cleared':
@@ -315,14 +280,14 @@ export function foldEntry(state: JournalState, entry: JournalEntry): void {
       break;
     case 'intent': {
       const { rule, mode, policy, blind, target, attempt, approvedBy } = entry;
-      const attempts = [...action.attempts, { number: attempt, at, response: undefined, respondedAt: undefined }];
+      const attempts = [...action.attempts, { number: attempt, at, response: undefined }];
       set({ rule, mode, blind, target, requester: { rule, mode, policy }, approvedBy, attempts, isOpen: true });
       state.uses.push({ at, rule, url: urlOf(target), isPlan: false });
       break;
     }
     case 'answered': {
       const attempts = action.attempts.map(attempt =>
-        attempt.number === entry.attempt ? { ...attempt, response: entry.answer, respondedAt: at } : attempt,
+        attempt.number === entry.attempt ? { ...attempt, response: entry.answer } : attempt,
       );
       set({ attempts });
       if (entry.answer.kind === 'unknown' || entry.answer.kind === 'denied') state.errors.push(at);

@@ -65,10 +65,7 @@ export function summaryOf(action: Action | undefined): string {
     approvalUntil && `approval ${approvalUntil}`,
     approvedBy && `approved by ${approvedBy}`,
     isPlanned && 'planned',
-    ...attempts.map(
-      ({ number, at, response, respondedAt }) =>
-        `#${number}@${at}${response ? ` ${response.kind}@${respondedAt}` : ''}`,
-    ),
+    ...attempts.map(({ number, at, response }) => `#${number}@${at}${response ? ` ${response.kind}` : ''}`),
     isOpen && 'open',
     ended,
   ]

@@ -87,7 +87,7 @@ describe('journals', () => {
       expect(summaryOf(journal.state.actions.get('x'))).toBe('grace 30');
       await journal.append(linesOf('paused'));
       expect(await steps()).toEqual(['marked', 'intent', 'answered', 'paused']);
-      expect(summaryOf(journal.state.actions.get('x'))).toBe('grace 30, #1@1 unknown@2, open');
+      expect(summaryOf(journal.state.actions.get('x'))).toBe('grace 30, #1@1 unknown, open');
       expect((await journal.after(1)).map(([, { step }]) => step)).toEqual(['intent', 'answered', 'paused']);
       expect(await reopened()).toEqual(journal.state);
     });
@@ -98,7 +98,7 @@ describe('journals', () => {
       await expect(journal.append(linesOf('intent 1, answered 1 unknown'))).rejects.toThrow('connection lost');
       await journal.confirm();
       await journal.confirm();
-      expect(summaryOf(journal.state.actions.get('x'))).toBe('grace 30, #1@1 unknown@2, open');
+      expect(summaryOf(journal.state.actions.get('x'))).toBe('grace 30, #1@1 unknown, open');
     });
 
     it('no line is appended after a rejected commit until the read-back of stored lines succeeds', async () => {

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { foldPlan, noPlans, planCounts, planSummary } from '../../src/auto-cancel/journal-state.ts';
+import { foldPlan, NONE_PLANNED, noPlans, planSummary } from '../../src/auto-cancel/journal-state.ts';
 import { type JournalEntry, PLAN_OUTCOMES } from '../../src/model/journal.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
 import { HOUR, MINUTE, rule } from '../support/auto-cancel-options.ts';
@@ -183,9 +183,9 @@ describe('counts of plans', () => {
       fc.property(lines, all => {
         const plans = noPlans();
         for (const [action, outcome] of all) {
-          const before = planCounts(plans, 'jobs');
+          const before = plans.rules.get('jobs') ?? NONE_PLANNED;
           foldPlan(plans, line(action, outcome));
-          const after = planCounts(plans, 'jobs');
+          const after = plans.rules.get('jobs') ?? NONE_PLANNED;
           const keys = ['planned', ...PLAN_OUTCOMES] as const;
           expect(keys.every(key => after[key] >= before[key])).toBe(true);
           expect(planSummary(after).observing).toBe(plans.open.size);
