@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import pLimit from 'p-limit';
 import { z } from 'zod';
 import type { Clock } from '../kit/clock.ts';
 import type { Log } from '../kit/log.ts';
@@ -76,25 +77,17 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
   let value: string | undefined;
   let pause: Pause | undefined;
   let last: string | undefined;
-  let reads = 0;
-  /** Number of the newest read that has completed. Overlapping reads may end in any order. */
-  let newest = 0;
   /** Value of the brake when a journal last contained every pause and resume. */
   const synchronized = new WeakMap<Journal, string | undefined>();
 
-  async function load(): Promise<void> {
-    reads += 1;
-    const number = reads;
-    const isOutdated = () => number < newest;
-    let found: string | undefined;
+  async function readNow(): Promise<void> {
     try {
-      found = await readBrake(store);
+      value = await readBrake(store);
+      isKnown = true;
     } catch (error) {
-      if (!isOutdated()) [newest, isKnown] = [number, false];
+      isKnown = false;
       throw error;
     }
-    if (isOutdated()) return;
-    [newest, isKnown, value] = [number, true, found];
     pause = pauseOf(value, pause?.at ?? clock.now());
     const row = parseRow(brakeRow, value);
     if (row && last !== undefined && row.id !== last) {
@@ -103,6 +96,10 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
     }
     last = row?.id ?? last ?? '';
   }
+
+  // Concurrent reads could end in another order, and the older one would win.
+  const serially = pLimit(1);
+  const load = (): Promise<void> => serially(readNow);
 
   async function create(journals: readonly Journal[]): Promise<void> {
     const older = journals.flatMap(({ state }) => state.paused ?? [])[0];
@@ -117,7 +114,7 @@ export function createBrake(store: Store, clock: Pick<Clock, 'now'>, log: Log) {
     get pause(): Pause | undefined {
       return pause;
     },
-    /** Whether the newest completed read succeeded. */
+    /** Whether the last read succeeded. */
     get isKnown(): boolean {
       return isKnown;
     },
