@@ -7,7 +7,7 @@ import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts
 import type { Source } from '../metrics/family.ts';
 import type { JournalEntry } from '../model/journal.ts';
 import type { CommandResult, OperatorCommand } from '../model/operator-command.ts';
-import type { JournalWatcher } from '../notify/sent-log.ts';
+import type { Sending } from '../notify/sending.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import { StoreError } from '../store/errors.ts';
 import { isGuardFailed, type Store } from '../store/store.ts';
@@ -51,7 +51,7 @@ export interface AutoCancelSettings {
 
 export interface AutoCancelAccountsDeps extends Pick<Runtime, 'clock' | 'random' | 'log' | 'tracer'> {
   readonly store: Store;
-  readonly journals: JournalWatcher;
+  readonly journals: Pick<Sending, 'watch' | 'unwatch'>;
   /** Firing or unknown alerts of an account, by name. */
   readonly alertStates: (account: string) => ReadonlyMap<string, 'firing' | 'unknown'>;
   /** Remaining time of the lease (ms); undefined if no other process uses the store. */

@@ -13,7 +13,7 @@ import { createHeartbeat, type HeartbeatAccount } from './heartbeat.ts';
 import { type Receiver, SEND_OUTCOMES } from './notifiers/receiver.ts';
 import { HEARTBEAT, type HeartbeatOptions } from './options.ts';
 import { createReceivers, type Receivers, type ReceiversSettings } from './receivers.ts';
-import { type JournalWatcher, type NoticeSource, SENT } from './sent-log.ts';
+import { type NoticeSource, SENT } from './sent-log.ts';
 
 export interface SendingSettings extends ReceiversSettings {
   readonly accounts: readonly { readonly name: string }[];
@@ -35,7 +35,7 @@ const SEND_EVERY = 1000;
 const FIRST_HEARTBEAT = 10_000;
 
 /** Sends alerts and the notices of journals. Owns a delivery for each receiver, their loops, and the heartbeat. */
-export class Sending implements JournalWatcher {
+export class Sending {
   readonly #deps: SendingDeps;
   readonly #client: ReceiverClient = createPost();
   readonly #counter: NotificationsCounter;
@@ -81,6 +81,7 @@ export class Sending implements JournalWatcher {
   }
 
   /** Sends the notices of a journal. A new receiver's cursor starts at the end of the journal. Rejects with StoreError. */
+  /** Resolves when the receivers' cursors are stored: lines after them are sent at least once. Rejects with StoreError. */
   async watch(source: NoticeSource): Promise<void> {
     for (const delivery of this.#deliveries) await delivery.watch(source);
     this.#sources.add(source);

@@ -141,13 +141,6 @@ export interface NoticeSource {
   after(number: number): Promise<readonly NoticeLine[]>;
 }
 
-/** Sends the notices of journals. */
-export interface JournalWatcher {
-  /** Resolves when the receivers' cursors are stored: lines after them are sent at least once. Rejects with StoreError. */
-  watch(source: NoticeSource): Promise<void>;
-  unwatch(source: NoticeSource): void;
-}
-
 interface CursorDeps {
   readonly store: Pick<Store, 'scan' | 'commit'>;
   readonly clock: Pick<Clock, 'now'>;

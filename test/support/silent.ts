@@ -1,6 +1,6 @@
+import type { AutoCancelAccountsDeps } from '../../src/auto-cancel/accounts.ts';
 import type { Log } from '../../src/kit/log.ts';
 import type { Tracer } from '../../src/kit/tracer.ts';
-import type { JournalWatcher } from '../../src/notify/sent-log.ts';
 
 export interface Line {
   readonly level: 'debug' | 'info' | 'warn' | 'error';
@@ -36,4 +36,7 @@ export function createTestTracer(): Tracer & { readonly spans: string[] } {
 }
 
 /** Sends no notices of journals. */
-export const noJournals: JournalWatcher = { watch: async () => undefined, unwatch: () => undefined };
+export const noJournals: AutoCancelAccountsDeps['journals'] = {
+  watch: async () => undefined,
+  unwatch: () => undefined,
+};
