@@ -38,8 +38,6 @@ const textOf = (labels: Sample['labels']) => JSON.stringify(Object.values(labels
 function samplesBy(sources: readonly Source[]): (family: Family) => readonly Sample[] {
   const found = new Map<string, readonly Sample[]>();
   for (const source of sources) {
-    // Call `revision`, because some sources update their samples only then.
-    source.revision();
     for (const [name, samples] of source.samples()) {
       const before = found.get(name);
       found.set(name, before ? [...before, ...samples] : samples);
