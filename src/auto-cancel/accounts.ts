@@ -5,7 +5,6 @@ import type { Runtime } from '../kit/runtime.ts';
 import type { SecretSetting } from '../kit/secret.ts';
 import { autoCancelFamilies, autoCancelSamples } from '../metrics/auto-cancel.ts';
 import type { Source } from '../metrics/family.ts';
-import type { JournalEntry } from '../model/journal.ts';
 import type { CommandResult, OperatorCommand } from '../model/operator-command.ts';
 import type { Sending } from '../notify/sending.ts';
 import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
@@ -16,7 +15,7 @@ import { type AccountAutoCancel, createAutoCancel, type Explanation } from './ac
 import { LEASE_MARGIN } from './attempt.ts';
 import { type Brake, createBrake, pauseAutoCancel, resumeAutoCancel, stopLines } from './brake.ts';
 import { mayExist } from './context.ts';
-import { newestLines, readJournal } from './journal.ts';
+import { type JournalLine, newestLines, readJournal } from './journal.ts';
 import { type AutoCancelOptions, accountMayAct } from './options.ts';
 import { createOrders, orderApproval, resultOf } from './orders.ts';
 import { type CallbackSource, walkViewOf } from './tracking.ts';
@@ -36,8 +35,6 @@ export interface OpenAutoCancel {
   /** Stops the loop and aborts look-ups. Waits for the result of a request in flight. */
   stop(): Promise<void>;
 }
-
-export type JournalLine = JournalEntry & { readonly account: string };
 
 /** Settings that auto-cancel depends on. `timeout` is in milliseconds. */
 export interface AutoCancelSettings {
@@ -100,10 +97,11 @@ function createSource({ account, numbers }: AccountAutoCancel): Source {
 const policyOf = ({ autoCancel }: AutoCancelSettings) =>
   createHash('sha256').update(JSON.stringify(autoCancel)).digest('hex').slice(0, 16);
 
+const isOn = ({ autoCancel: { mode, rules } }: AutoCancelSettings) => mode !== 'off' && rules.length > 0;
+
 /** Returns the identity of an account's settings for auto-cancel; undefined if auto-cancel is off. */
 export function policyFor(config: AutoCancelSettings, account: string): string | undefined {
-  const { mode, rules } = config.autoCancel;
-  if (mode === 'off' || rules.length === 0) return undefined;
+  if (!isOn(config)) return undefined;
   const own = config.accounts.find(({ name }) => name === account);
   return `${policyOf(config)} ${accountMayAct(config, account) ? identityOf([own?.actionToken]) : 'passive'}`;
 }
@@ -268,7 +266,7 @@ export class AutoCancelAccounts {
 
   /** Returns undefined if auto-cancel is off. */
   view() {
-    if (!this.#isOn()) return undefined;
+    if (!isOn(this.#config)) return undefined;
     const accounts = [...this.#open.values()].map(({ own }) => own);
     const { store, clock } = this.#deps;
     return {
@@ -303,14 +301,9 @@ export class AutoCancelAccounts {
     return this.#orders.close();
   }
 
-  #isOn(): boolean {
-    const { mode, rules } = this.#config.autoCancel;
-    return mode !== 'off' && rules.length > 0;
-  }
-
   #createFollower(): Body {
     const { store, clock, log } = this.#deps;
-    const orders = createOrders({
+    const executeOrders = createOrders({
       store,
       accounts: () =>
         [...this.#open].map(([name, { own }]) => ({ name, policy: policyOf(this.#config), journal: own.journal })),
@@ -321,10 +314,10 @@ export class AutoCancelAccounts {
       withErrorLog(log, 'the pause state of auto-cancel could not be synchronized', () =>
         this.#brake.synchronize([...this.#open.values()].map(({ own }) => own.journal)),
       ),
-      withErrorLog(log, 'operator commands could not be processed', () => orders.serve()),
+      withErrorLog(log, 'operator commands could not be processed', executeOrders),
     ];
     return async signal => {
-      if (this.#isOn()) for (const part of parts) await part(signal);
+      if (isOn(this.#config)) for (const part of parts) await part(signal);
     };
   }
 }

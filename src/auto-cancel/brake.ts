@@ -18,14 +18,14 @@ export const SEND_WITHIN = 30_000;
 /** Key of the row that an account has while a cancel request may be in flight. */
 const SENDING = 'auto-cancel/sending';
 
-const text = z.string().regex(/\S/, { error: 'must not be blank' });
+export const operatorText = z.string().regex(/\S/, { error: 'must not be blank' });
 const brakeRow = z.strictObject({
   state: z.enum(['running', 'paused']),
   id: z.uuid(),
   /** Milliseconds since the Unix epoch. */
   at: z.number(),
-  by: text,
-  reason: text,
+  by: operatorText,
+  reason: operatorText,
 });
 type BrakeRow = Readonly<z.infer<typeof brakeRow>>;
 
@@ -33,6 +33,7 @@ const sendingRow = z.object({ sendBy: z.number() });
 
 /** Time (ms since the Unix epoch), operator and reason of a pause. */
 export type Pause = Pick<BrakeRow, 'at' | 'by' | 'reason'>;
+type StopOrder = Omit<Pause, 'at'>;
 
 /** Returns the parsed row; undefined if it is damaged or has an incompatible version. */
 export function parseRow<T>(shape: z.ZodType<T>, value: string | undefined): T | undefined {
@@ -151,11 +152,6 @@ export const SENDING_ENDED: Change = { key: SENDING, value: null };
 const CHECK_EVERY = 100;
 /** Age at which a row counts as abandoned (ms). Longer than any expected clock skew. */
 const ABANDONED_AFTER = 86_400_000;
-
-export interface StopOrder {
-  readonly by: string;
-  readonly reason: string;
-}
 
 /** Returns the changes that pause or resume. Throws a RangeError for a blank operator or reason. */
 function changesOf(state: BrakeRow['state'], { by, reason }: StopOrder, at: number): Change[] {

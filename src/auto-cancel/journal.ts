@@ -14,14 +14,6 @@ interface Conditions {
 /** The append-only journal of one account. */
 export type Journal = Awaited<ReturnType<typeof openJournal>>;
 
-export interface StoredLines {
-  readonly account: string;
-  /** Upper bound of the lines' times (ms since the Unix epoch). */
-  readonly lastAt: number;
-  /** Returns blocks of lines, newest block first; within a block, the oldest line is first. Rejects with StoreError. */
-  blocks(): AsyncIterable<readonly JournalEntry[]>;
-}
-
 const PREFIX = 'auto-cancel/journal/';
 
 /** Returns the key of a line. Keys sort in the order of writing. */
@@ -92,34 +84,28 @@ async function* blocksBack(store: Pick<Store, 'scan'>, account: string, from: nu
   }
 }
 
-/** Returns the lines of a journal that another process may write. */
-export function storedLines(store: Pick<Store, 'scan' | 'sizes'>, account: string, lastAt: number): StoredLines {
-  return {
-    account,
-    lastAt,
-    async *blocks() {
-      const numbers = [...(await store.sizes(account, PREFIX)).keys()].map(key => Number(key.slice(PREFIX.length)));
-      yield* blocksBack(
-        store,
-        account,
-        numbers.reduce((last, number) => Math.max(last, number), 0),
-      );
-    },
-  };
+/** Yields blocks of a journal that another process may write, newest block first. Rejects with StoreError. */
+export async function* storedBlocks(store: Pick<Store, 'scan' | 'sizes'>, account: string) {
+  const last = [...(await store.sizes(account, PREFIX)).keys()].sort().at(-1);
+  yield* blocksBack(store, account, Number(last?.slice(PREFIX.length) ?? 0));
 }
 
-type Line = JournalEntry & { readonly account: string };
+export type JournalLine = JournalEntry & { readonly account: string };
 
 /**
  * Returns at most `most` of the newest lines since a time (ms since the Unix epoch), oldest first. A clock change may hide
  * lines. Rejects with StoreError.
  */
-export async function newestLines(journals: readonly StoredLines[], since: number, most: number): Promise<Line[]> {
-  let found: Line[] = [];
+export async function newestLines(
+  journals: readonly Journal['lines'][],
+  since: number,
+  most: number,
+): Promise<JournalLine[]> {
+  let found: JournalLine[] = [];
   let from = since;
   for (const { account, lastAt, blocks } of journals.toSorted((a, b) => b.lastAt - a.lastAt)) {
     if (lastAt < from) break;
-    let own: Line[] = [];
+    let own: JournalLine[] = [];
     for await (const block of blocks()) {
       own = [...block.filter(({ at }) => at >= from).map(line => ({ account, ...line })), ...own];
       if (own.length >= most || block.some(({ at }) => at < from)) break;
@@ -204,11 +190,13 @@ export async function openJournal(store: Store, account: string) {
     confirm: (): Promise<void> => serially(confirm),
     lines: {
       account,
+      /** Upper bound of the lines' times (ms since the Unix epoch). */
       get lastAt() {
         return state.lastAt;
       },
+      /** Yields blocks of lines, newest block first; within a block, the oldest line is first. Rejects with StoreError. */
       blocks: () => blocksBack(store, account, next - 1),
-    } satisfies StoredLines,
+    },
     last: () => next - 1,
     /** Returns up to 100 lines after the line `number`, oldest first. Rejects with StoreError. */
     async after(number: number): Promise<readonly (readonly [number: number, entry: JournalEntry])[]> {

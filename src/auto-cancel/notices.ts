@@ -11,10 +11,6 @@ const LASTS = 15 * 60_000;
 
 type Notified = Extract<JournalEntry, { step: 'marked' | 'awaiting_approval' | 'ended' }>;
 
-function isNotified(entry: JournalEntry): entry is Notified {
-  return entry.step === 'marked' || entry.step === 'awaiting_approval' || entry.step === 'ended';
-}
-
 function wordsOf(entry: Notified): readonly [name: string, summary: string] {
   const { account } = entry.target;
   if (entry.step !== 'ended') {
@@ -47,7 +43,7 @@ function annotationsOf(target: JournalTarget) {
 
 /** Returns the notice of a journal line, and the rule of the line; undefined if the line has no notice. */
 function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice: Notice } | undefined {
-  if (!isNotified(entry)) return undefined;
+  if (entry.step !== 'marked' && entry.step !== 'awaiting_approval' && entry.step !== 'ended') return undefined;
   const { rule, action, at, target } = entry;
   const [name, summary] = wordsOf(entry);
   const { outcome, reason } = entry.step === 'ended' ? entry : {};

@@ -5,15 +5,14 @@ import type { Log } from '../kit/log.ts';
 import { printable } from '../kit/text.ts';
 import { BREAKERS, type Breaker, type JournalEntry } from '../model/journal.ts';
 import { NO_ACCOUNT, type Store } from '../store/store.ts';
-import { parseRow, pauseOf, readBrake } from './brake.ts';
-import { type Journal, readJournalState, storedLines } from './journal.ts';
+import { operatorText, parseRow, pauseOf, readBrake } from './brake.ts';
+import { type Journal, readJournalState, storedBlocks } from './journal.ts';
 import type { Action, JournalState } from './journal-state.ts';
 import { waitsForApproval } from './waits.ts';
 
 /** Prefix of agent-wide rows with operators' orders, deleted after execution. */
 const ORDERS = 'auto-cancel/orders/';
 
-const text = z.string().regex(/\S/, { error: 'must not be blank' });
 /** Milliseconds since the Unix epoch. */
 const time = z.number();
 const orderRow = z.discriminatedUnion('kind', [
@@ -24,7 +23,7 @@ const orderRow = z.discriminatedUnion('kind', [
     action: z.string(),
     policy: z.string(),
     until: time,
-    by: text,
+    by: operatorText,
   }),
   z.strictObject({
     kind: z.literal('reset-breaker'),
@@ -33,8 +32,8 @@ const orderRow = z.discriminatedUnion('kind', [
     breaker: z.enum(BREAKERS),
     /** Time of the journal line that opened the breaker. */
     openedAt: time,
-    by: text,
-    reason: text,
+    by: operatorText,
+    reason: operatorText,
   }),
 ]);
 type Order = Readonly<z.infer<typeof orderRow>>;
@@ -79,8 +78,8 @@ function lineOf(order: Order, id: string, refusal: string | undefined, at: numbe
   return { at, step: 'breaker_reset', breaker: order.breaker, by, reason: order.reason, order: id };
 }
 
-/** Creates the executor of orders. `serve` tries all of them, then rejects with the first error. */
-export function createOrders({ store, accounts, clock, log }: OrdersDeps): { serve(): Promise<void> } {
+/** Returns a function that executes pending orders. It tries all of them, then rejects with the first error. */
+export function createOrders({ store, accounts, clock, log }: OrdersDeps): () => Promise<void> {
   const unreadable = new Set<string>();
 
   async function execute(order: Order, id: string, account: OrderAccount): Promise<void> {
@@ -105,20 +104,18 @@ export function createOrders({ store, accounts, clock, log }: OrdersDeps): { ser
     }
   }
 
-  return {
-    async serve() {
-      const rows = await store.scan(NO_ACCOUNT, ORDERS);
-      if (rows.size === 0) return;
-      const own = new Map(accounts().map(account => [account.name, account]));
-      const orders = [...rows].map(([key, value]) => ({ key, order: parseRow(orderRow, value) }));
-      const errors: unknown[] = [];
-      for (const { key, order } of orders.sort((a, b) => (a.order?.at ?? 0) - (b.order?.at ?? 0))) {
-        await processOrder(key, order, order && own.get(order.account)).catch(
-          (error: unknown) => void errors.push(error),
-        );
-      }
-      if (errors.length > 0) throw errors[0];
-    },
+  return async () => {
+    const rows = await store.scan(NO_ACCOUNT, ORDERS);
+    if (rows.size === 0) return;
+    const own = new Map(accounts().map(account => [account.name, account]));
+    const orders = [...rows].map(([key, value]) => ({ key, order: parseRow(orderRow, value) }));
+    const errors: unknown[] = [];
+    for (const { key, order } of orders.sort((a, b) => (a.order?.at ?? 0) - (b.order?.at ?? 0))) {
+      await processOrder(key, order, order && own.get(order.account)).catch(
+        (error: unknown) => void errors.push(error),
+      );
+    }
+    if (errors.length > 0) throw errors[0];
   };
 }
 
@@ -214,7 +211,7 @@ const CHECKS = 100;
 
 /** Searches the journal backwards, because it may not fit into memory. */
 async function findLine({ id, account }: PlacedOrder, store: Pick<Store, 'scan' | 'sizes'>) {
-  for await (const block of storedLines(store, account, Number.POSITIVE_INFINITY).blocks()) {
+  for await (const block of storedBlocks(store, account)) {
     const line = block.find(each => 'order' in each && each.order === id);
     if (line) return line;
   }

@@ -1,9 +1,9 @@
 import { userInfo } from 'node:os';
 import { Argument, Command } from 'commander';
 import type { Explanation } from '../auto-cancel/account.ts';
-import { type JournalLine, ORDER_WAIT, RESUME_RACED, readJournals } from '../auto-cancel/accounts.ts';
+import { ORDER_WAIT, RESUME_RACED, readJournals } from '../auto-cancel/accounts.ts';
 import { pauseAutoCancel, resumeAutoCancel } from '../auto-cancel/brake.ts';
-import { readJournalState } from '../auto-cancel/journal.ts';
+import { type JournalLine, readJournalState } from '../auto-cancel/journal.ts';
 import { foldPlan, noPlans, planSummary } from '../auto-cancel/journal-state.ts';
 import { orderApproval, orderReset, resultOf } from '../auto-cancel/orders.ts';
 import { type PendingAction, pendingActions } from '../auto-cancel/waits.ts';

@@ -1,7 +1,8 @@
 import type { Explanation } from '../auto-cancel/account.ts';
-import type { AutoCancel, JournalLine } from '../auto-cancel/accounts.ts';
+import type { AutoCancel } from '../auto-cancel/accounts.ts';
 import { mayExist } from '../auto-cancel/context.ts';
 import { modeOf } from '../auto-cancel/evaluate.ts';
+import type { JournalLine } from '../auto-cancel/journal.ts';
 import { type AutoCancelOptions, rulesFor } from '../auto-cancel/options.ts';
 import { sentenceOf, skipText } from '../auto-cancel/words.ts';
 import type { Clock } from '../kit/clock.ts';

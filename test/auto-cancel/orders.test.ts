@@ -41,7 +41,7 @@ function setUp() {
     give: (order: Parameters<typeof giveOrder>[0], ...agents: Awaited<ReturnType<typeof hold>>[]) =>
       giveOrder(
         order,
-        operator(() => Promise.all(agents.map(agent => agent.serve()))),
+        operator(() => Promise.all(agents.map(agent => agent()))),
       ),
     async waits(account: string, action: string, dlqId: string, until = clock.now() + 3_600_000, rule = 'r') {
       const journal = await openJournal(store, account);
@@ -127,7 +127,7 @@ describe('approvals', () => {
     if ('why' in found) throw new Error(found.why);
     await clock.advance(1);
     await waits('a', 'action-a', '1-0', undefined, 'another');
-    await (await hold(['a'])).serve();
+    await (await hold(['a']))();
     const { signal } = new AbortController();
     expect(await resultOf(found.placed, store, { ...operator(), signal })).toEqual({
       refused: 'approval has been requested again since',
@@ -141,7 +141,7 @@ describe('approvals', () => {
     const found = await orderApproval(approve('action-a'), operator());
     if ('why' in found) throw new Error(found.why);
     await clock.advance(3_600_000);
-    await (await hold(['a'])).serve();
+    await (await hold(['a']))();
     const { signal } = new AbortController();
     expect(await resultOf(found.placed, store, { ...operator(), signal })).toEqual({
       refused: 'the action does not wait for approval',
@@ -192,7 +192,7 @@ describe('breaker resets', () => {
     await other.append([{ at: clock.now(), step: 'breaker_reset', breaker: 'errors', by: 'x', reason: 'x' }]);
     await clock.advance(1);
     await opens('a');
-    await (await hold(['a'])).serve();
+    await (await hold(['a']))();
     expect((await openJournal(store, 'a')).state.breakers.has('errors')).toBe(true);
     const { signal } = new AbortController();
     if (!reset) throw new Error('nothing was ordered');
@@ -209,9 +209,9 @@ describe('orders', () => {
     expect(await give(RESET)).toBe('waiting');
     expect(await orders()).toHaveLength(1);
     await clock.advance(7 * 86_400_000);
-    await (await hold(['b'])).serve();
+    await (await hold(['b']))();
     expect(await lines('a')).toEqual([]);
-    await (await hold(['a'])).serve();
+    await (await hold(['a']))();
     expect([await lines('a'), await orders()]).toEqual([[{ step: 'breaker_reset', by: 'bob' }], []]);
   });
 
@@ -221,11 +221,11 @@ describe('orders', () => {
     await give(RESET);
     const [[key, value] = ['', '']] = await orders();
     const agent = await hold(['a']);
-    await agent.serve();
+    await agent();
     await store.commit('', [{ key, value }]);
-    await agent.serve();
+    await agent();
     await store.commit('', [{ key, value }]);
-    await (await hold(['a'])).serve();
+    await (await hold(['a']))();
     expect([await lines('a'), await orders()]).toEqual([[{ step: 'breaker_reset', by: 'bob' }], []]);
   });
 
@@ -242,8 +242,8 @@ describe('orders', () => {
         throw new StoreError('slow', 'the store');
       },
     });
-    await expect(agent.serve()).rejects.toMatchObject({ reason: 'slow' });
-    await agent.serve();
+    await expect(agent()).rejects.toMatchObject({ reason: 'slow' });
+    await agent();
     expect([await lines('a'), await orders()]).toEqual([[{ step: 'breaker_reset', by: 'bob' }], []]);
   });
 
@@ -254,7 +254,7 @@ describe('orders', () => {
       await store.commit('', [{ key: 'auto-cancel/orders/x', value }]);
       await opens('a');
       const agent = await hold(['a']);
-      await agent.serve();
+      await agent();
       expect(await give(RESET, agent)).toBe('obeyed');
       expect(log.lines.map(({ message }) => message)).toEqual([
         'ignored an operator command that this version cannot read',
@@ -274,14 +274,14 @@ describe('orders', () => {
       commit: (...what: Parameters<typeof commit>) =>
         what[0] === 'c' ? commit(...what) : Promise.reject(new StoreError('full', 'the store')),
     });
-    await expect(agent.serve()).rejects.toMatchObject({ reason: 'full' });
+    await expect(agent()).rejects.toMatchObject({ reason: 'full' });
     Object.assign(store, { commit });
     expect([await lines('a'), await lines('b'), await lines('c')]).toEqual([
       [],
       [],
       [{ step: 'breaker_reset', by: 'bob' }],
     ]);
-    await agent.serve();
+    await agent();
     expect([(await lines('b')).length, (await lines('c')).length, await orders()]).toEqual([1, 1, []]);
   });
 

@@ -32,12 +32,12 @@ store: { path: ${path} }
   const log = createTestLog();
   const brake = createBrake(store, systemClock, log);
   const accounts = () => journals.map(each => ({ ...each, policy: 'p' }));
-  const orders = createOrders({ store, accounts, clock: systemClock, log });
+  const executeOrders = createOrders({ store, accounts, clock: systemClock, log });
   const stop = new AbortController();
   const serving = (async () => {
     while (!stop.signal.aborted) {
       await brake.synchronize(journals.map(({ journal }) => journal));
-      await orders.serve();
+      await executeOrders();
       await setTimeout(20);
     }
   })();

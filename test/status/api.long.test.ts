@@ -4,7 +4,7 @@ import { hashSync } from 'bcryptjs';
 import { expect, it } from 'vitest';
 import { startAgent } from '../../src/agent/agent.ts';
 import type { Explanation } from '../../src/auto-cancel/account.ts';
-import type { JournalLine } from '../../src/auto-cancel/accounts.ts';
+import type { JournalLine } from '../../src/auto-cancel/journal.ts';
 import { loadConfig } from '../../src/config/load.ts';
 import { acceleratedClock, systemClock } from '../../src/kit/clock.ts';
 import type { CommandResult } from '../../src/model/operator-command.ts';

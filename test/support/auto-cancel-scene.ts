@@ -217,10 +217,10 @@ export async function createScene(section: object): Promise<Scene> {
     });
     const { journal } = autoCancel;
     const accounts = [{ name: ACCOUNT, policy: scene.policy, journal }];
-    const orders = createOrders({ store: own, accounts: () => accounts, clock, log });
+    const executeOrders = createOrders({ store: own, accounts: () => accounts, clock, log });
     serve = async () => {
       await brake.synchronize([journal]);
-      await orders.serve();
+      await executeOrders();
     };
   }
 
