@@ -71,10 +71,6 @@ describe('events', () => {
     expect(payloadOf({ ...firing, labels: given })?.severity).toBe(expected);
   });
 
-  it('an event has the severity info if its notice has a fixed duration and no severity', () => {
-    expect(payloadOf({ ...firing, labels: { alertname: 'A' }, lasts: 900_000 })?.severity).toBe('info');
-  });
-
   it('an event names the agent as its source if the alert has no account', () => {
     expect(payloadOf({ ...firing, labels: { alertname: 'A' } })).toMatchObject({
       summary: 'A (delivery-watch)',

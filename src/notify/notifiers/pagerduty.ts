@@ -6,18 +6,12 @@ import { labelText, linksOf, SEVERITIES, shortened } from './words.ts';
 /** PagerDuty's limit on the length of a summary (characters), applied to all texts. */
 const MAX_TEXT = 1024;
 
-/** Returns the alert's severity if PagerDuty supports it. Otherwise: `info` for a notice that expires, else `error`. */
-function severityOf({ labels: { severity }, lasts }: Notice): string | undefined {
-  if (SEVERITIES.some(known => known === severity)) return severity;
-  return lasts === undefined ? 'error' : 'info';
-}
-
 /** Returns an event for the Events API v2. Repetitions are harmless, because an alert keeps its `dedup_key`. */
 function eventOf(notice: Notice, externalUrl: string, routingKey: Secret | undefined) {
   const { status, labels, annotations, startsAt } = notice;
   const identity = { routing_key: routingKey?.reveal(), dedup_key: `delivery-watch/${fingerprintOf(labels)}` };
   if (status === 'resolved') return { ...identity, event_action: 'resolve' };
-  const { alertname = '', account, severity: _, ...others } = labels;
+  const { alertname = '', account, severity, ...others } = labels;
   const text = [annotations.summary, annotations.description].filter(Boolean).join(' ');
   const source = account ?? 'delivery-watch';
   const component = labelText(others);
@@ -27,7 +21,7 @@ function eventOf(notice: Notice, externalUrl: string, routingKey: Secret | undef
     payload: {
       summary: shortened(`${alertname} (${source})${text === '' ? '' : `: ${text}`}`, MAX_TEXT),
       source: shortened(source, MAX_TEXT),
-      severity: severityOf(notice),
+      severity: SEVERITIES.find(known => known === severity) ?? 'error',
       timestamp: timeText(startsAt),
       class: shortened(alertname, MAX_TEXT),
       ...(component === '' ? {} : { component: shortened(component, MAX_TEXT) }),
