@@ -28,7 +28,6 @@ export class SentLog {
   readonly #prefix: string;
   readonly #deps: { readonly store: Pick<Store, 'commit'>; readonly log: Log };
   #groups = new Map<string, SentGroup>();
-  readonly #stored = new Set<string>();
   readonly #changed = new Set<string>();
 
   /** `prefix`: key prefix of the receiver's rows. */
@@ -42,9 +41,7 @@ export class SentLog {
     for (const [key, value] of rows) {
       if (!key.startsWith(this.#prefix)) continue;
       const { at, alerts } = readRow<{ at: number; alerts: Record<string, SentAlert> }>(key, value);
-      const id = key.slice(this.#prefix.length);
-      this.#groups.set(id, { at, alerts: new Map(Object.entries(alerts)) });
-      this.#stored.add(id);
+      this.#groups.set(key.slice(this.#prefix.length), { at, alerts: new Map(Object.entries(alerts)) });
     }
   }
 
@@ -96,8 +93,7 @@ export class SentLog {
 
   /** Commits the changes. After an error, the next call tries again. */
   async save(): Promise<void> {
-    const ids = [...this.#changed].filter(id => this.#stored.has(id) || this.#rowOf(id) !== null);
-    const changes = ids.map(id => ({ key: this.#prefix + id, value: this.#rowOf(id) }));
+    const changes = [...this.#changed].map(id => ({ key: this.#prefix + id, value: this.#rowOf(id) }));
     try {
       if (changes.length > 0) await this.#deps.store.commit(NO_ACCOUNT, changes);
     } catch (error) {
@@ -106,10 +102,6 @@ export class SentLog {
       return;
     }
     this.#changed.clear();
-    for (const id of ids) {
-      if (this.#rowOf(id) === null) this.#stored.delete(id);
-      else this.#stored.add(id);
-    }
   }
 
   #rowOf(id: string): string | null {
