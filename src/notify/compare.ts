@@ -19,11 +19,6 @@ export interface ComparedGroup {
   readonly unchanged: Notice[];
 }
 
-export interface Comparison {
-  readonly groups: ReadonlyMap<string, ComparedGroup>;
-  readonly states: ReadonlyMap<string, Notice>;
-}
-
 interface ComparedWith {
   readonly receiver: Pick<Receiver, 'selects' | 'grouping'>;
   readonly idOf: (labels: Labels) => string;
@@ -35,8 +30,10 @@ interface ComparedWith {
   readonly now: number;
 }
 
+export type Comparison = Readonly<ReturnType<typeof compare>>;
+
 /** Selects the alerts for a receiver, groups them, and compares them with the log. */
-export function compare({ notices, isKnown }: AlertStates, own: ComparedWith): Comparison {
+export function compare({ notices, isKnown }: AlertStates, own: ComparedWith) {
   const { receiver, idOf, log, identity, repeated, now } = own;
   const { grouping } = receiver;
   const states = new Map(notices().map(notice => [fingerprintOf(notice.labels), notice] as const));

@@ -32,21 +32,11 @@ export const fingerprintOf = cached(hashOf);
 
 /** Returns the 64-bit FNV-1a of names and values, each followed by the byte 0xFF. */
 function hashOf(labels: Labels): string {
-  let [high, low] = [0xcbf29ce4, 0x84222325];
-  const add = (byte: number) => {
-    low = (low ^ byte) >>> 0;
-    // Multiplies by the FNV prime, 2^40 + 0x1b3, modulo 2^64.
-    const product = low * 0x1b3;
-    high = (high * 0x1b3 + Math.floor(product / 2 ** 32) + low * 256) >>> 0;
-    low = product >>> 0;
-  };
-  for (const [name, value] of sorted(labels)) {
-    for (const text of [name, value]) {
-      for (const byte of Buffer.from(text)) add(byte);
-      add(255);
-    }
+  let hash = 0xcbf29ce484222325n;
+  for (const text of sorted(labels).flat()) {
+    for (const byte of [...Buffer.from(text), 0xff]) hash = BigInt.asUintN(64, (hash ^ BigInt(byte)) * 0x100000001b3n);
   }
-  return [high, low].map(half => half.toString(16).padStart(8, '0')).join('');
+  return hash.toString(16).padStart(16, '0');
 }
 
 export function sorted(labels: Labels): [string, string][] {

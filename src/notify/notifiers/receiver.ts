@@ -3,14 +3,11 @@ import { redacted } from '../../kit/redaction.ts';
 import { retryAfterMs } from '../../kit/retry-after.ts';
 import type { Secret } from '../../kit/secret.ts';
 import type { Tracer } from '../../kit/tracer.ts';
-import type { Reply } from '../../upstream/post.ts';
+import type { ReceiverClient } from '../../upstream/post.ts';
 import type { Grouping, Labels, Notice } from '../notice.ts';
 
 /** Sends a POST. Does not follow redirects. Rejects if no response arrives in time. */
-export type Post = (
-  url: string,
-  request: { readonly headers: Readonly<Record<string, string>>; readonly body: string; readonly signal: AbortSignal },
-) => Promise<Reply>;
+export type Post = ReceiverClient['post'];
 
 /** Result of a request. `answer`: status and reason of the response, or an error code; without secrets. */
 export type SendResult = { readonly answer: string } & (
