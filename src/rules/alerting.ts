@@ -9,7 +9,7 @@ import { createLoopSlot, type LoopSlot } from '../scheduler/loop-slot.ts';
 import { isNotHeld, NO_ACCOUNT } from '../store/store.ts';
 import { type AccountAlerts, type Alert, openAccountAlerts, ruleNames, sentOf } from './account-alerts.ts';
 import type { CheckResult } from './checks/run.ts';
-import { type AlertsDeps, type Builtin, builtinRules, createAlerts, type EvaluatedRule } from './evaluation.ts';
+import { type AlertsDeps, builtinRules, createAlerts, type EvaluatedRule } from './evaluation.ts';
 import { createAlertFacts, type RuledAccount, type WindowHistory } from './facts.ts';
 import { collectorsOf } from './families.ts';
 import { type AlertRule, type AlertsOptions, isAbout } from './options.ts';
@@ -27,12 +27,6 @@ export interface AlertingSettings extends SendingSettings {
   readonly server: { readonly externalUrl: string | null };
 }
 
-export interface ShownAlert extends Pick<Alert, 'labels' | 'annotations' | 'value' | 'silencedBy'> {
-  readonly state: 'pending' | 'firing' | 'resolved';
-  readonly startsAt?: string | undefined;
-  readonly endsAt?: string | undefined;
-}
-
 /** Alert states of one account and their evaluation, kept across sessions and reloads. */
 interface Entry {
   readonly alerts: AccountAlerts;
@@ -46,7 +40,9 @@ const NO_FACTS = { series: () => undefined, isPartial: () => false, isInconclusi
 
 const namesOf = ({ accounts }: AlertingSettings) => accounts.map(({ name }) => name);
 
-function toShown({ labels, annotations, value, state, silencedBy }: Alert): ShownAlert {
+export type ShownAlert = Readonly<ReturnType<typeof toShown>>;
+
+function toShown({ labels, annotations, value, state, silencedBy }: Alert) {
   return {
     state: state.phase,
     labels,
@@ -122,13 +118,8 @@ export class Alerting {
     await this.#openStates(name);
     const entry = this.#entries.get(name);
     if (!entry) return;
-    const rules = rulesFor(account, this.#config);
-    await this.#switch(entry, {
-      rules,
-      builtin: check && this.#builtin('account', check),
-      facts: createAlertFacts(account, sources),
-      history,
-    });
+    const rules = [...(check ? this.#builtinRules('account') : []), ...rulesFor(account, this.#config)];
+    await this.#switch(entry, { rules, check, facts: createAlertFacts(account, sources), history });
   }
 
   /** Sets the checks of the built-in alerts about the agent, which are evaluated once `NO_ACCOUNT` is open. */
@@ -202,30 +193,27 @@ export class Alerting {
     await Promise.all([...this.#entries.values()].map(entry => this.#save(entry)));
   }
 
-  #builtin(about: 'account' | 'agent', check: () => readonly CheckResult[]): Builtin {
+  #builtinRules(about: 'account' | 'agent'): readonly EvaluatedRule[] {
     const { alerts, server } = this.#config;
-    return { rules: builtinRules(alerts, about, server.externalUrl), check };
+    return builtinRules(alerts, about, server.externalUrl);
   }
 
   async #evaluateAgent(): Promise<void> {
     const check = this.#checkAgent;
     const entry = this.#entries.get(NO_ACCOUNT);
     if (!check || !entry) return;
-    await this.#switch(entry, { rules: [], builtin: this.#builtin('agent', check), facts: NO_FACTS });
+    await this.#switch(entry, { rules: this.#builtinRules('agent'), check, facts: NO_FACTS });
   }
 
-  async #switch(
-    entry: Entry,
-    { rules, builtin, ...data }: Pick<AlertsDeps, 'rules' | 'builtin' | 'facts' | 'history'>,
-  ): Promise<void> {
+  async #switch(entry: Entry, data: Pick<AlertsDeps, 'rules' | 'check' | 'facts' | 'history'>): Promise<void> {
     const { clock, log, tracer } = this.#deps;
     const { alerts } = entry;
-    const all: readonly EvaluatedRule[] = [...(builtin?.rules ?? []), ...rules];
+    const { rules } = data;
     const known = new Set(entry.rules.map(this.#identity));
     const isNew = (rule: EvaluatedRule) => !rule.isUnsent && !known.has(this.#identity(rule));
-    alerts.setUnknown(all.filter(isNew).flatMap(ruleNames));
-    entry.rules = all;
-    entry.evaluate = createAlerts({ alerts, rules, builtin, ...data, clock, log, tracer });
+    alerts.setUnknown(rules.filter(isNew).flatMap(ruleNames));
+    entry.rules = rules;
+    entry.evaluate = createAlerts({ alerts, ...data, clock, log, tracer });
     await this.#startEvaluation(entry);
   }
 

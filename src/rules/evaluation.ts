@@ -51,10 +51,7 @@ export interface EvaluationDeps {
 const REMOVED = { for: 0, keepFiringFor: 0 };
 
 /** Removes empty labels, as Alertmanager does: they would change the identity of the alert. */
-const withoutEmpty = (labels: Labels) =>
-  Object.values(labels).includes('')
-    ? Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== ''))
-    : labels;
+const withoutEmpty = (labels: Labels) => Object.fromEntries(Object.entries(labels).filter(([, value]) => value !== ''));
 
 type Candidate = Pick<Alert, 'labels' | 'annotations' | 'value' | 'omitted'> & ActiveSeries;
 
@@ -188,15 +185,9 @@ export function builtinResult(
   };
 }
 
-/** Built-in rules of an account or of the agent, and their checks. */
-export interface Builtin {
-  readonly rules: readonly EvaluatedRule[];
-  check(): readonly CheckResult[];
-}
-
-export interface AlertsDeps extends Omit<EvaluationDeps, 'rules' | 'evaluateRule'> {
-  readonly rules: readonly AlertRule[];
-  readonly builtin?: Builtin | undefined;
+export interface AlertsDeps extends Omit<EvaluationDeps, 'evaluateRule'> {
+  /** Runs the checks of the built-in rules. */
+  readonly check?: (() => readonly CheckResult[]) | undefined;
   readonly facts: AlertFacts;
   readonly tracer: Tracer;
   /** Without a history, conditions over windows are unknown. */
@@ -250,10 +241,10 @@ function conditionResult(rule: AlertRule, account: string, evidence: AlertEviden
 
 /** Returns a loop body that evaluates the rules of one account. It never rejects. */
 export function createAlerts(deps: AlertsDeps): () => Promise<void> {
-  const { alerts, rules, builtin, facts, history, clock, log, tracer } = deps;
+  const { alerts, rules, check, facts, history, clock, log, tracer } = deps;
   const { account } = alerts;
   const evidence = createAlertEvidence(
-    rules.map(({ when }) => when),
+    rules.flatMap(({ when }) => when ?? []),
     facts,
     clock,
     history,
@@ -264,7 +255,7 @@ export function createAlerts(deps: AlertsDeps): () => Promise<void> {
   function runChecks(): void {
     checked = undefined;
     try {
-      checked = Map.groupBy(builtin?.check() ?? [], ({ check }) => check.kind);
+      checked = Map.groupBy(check?.() ?? [], ({ check }) => check.kind);
     } catch (error) {
       log.error({ account, stack: error instanceof Error ? error.stack : String(error) }, 'bug');
     }
@@ -272,7 +263,7 @@ export function createAlerts(deps: AlertsDeps): () => Promise<void> {
 
   const evaluate = createEvaluation({
     alerts,
-    rules: [...(builtin?.rules ?? []), ...rules],
+    rules,
     evaluateRule({ when, ...rule }) {
       if (when) return conditionResult({ when, ...rule }, account, evidence);
       return checked ? builtinResult(rule, checked.get(rule.kind ?? '') ?? [], account) : UNKNOWN_RESULT;
