@@ -119,24 +119,18 @@ export function createAlertFacts(account: RuledAccount, sources: readonly Source
 /** Maximum number of series of a selector that are stored. If a selector has more, all its series are only in memory. */
 const MAX_SERIES = 1000;
 
-interface WindowOptions {
-  readonly selector: Selector;
-  /** Milliseconds. */
-  readonly over: number;
-}
-
 /** The part of an account's history that windows use. */
 export type WindowHistory = Pick<Recorder, 'points' | 'note' | 'watch'>;
 
-/** Returns the series for which a condition needs past values, and the length of its window. */
-export const windowsOf = (condition: AlertCondition): readonly WindowOptions[] =>
+/** Returns the series for which a condition needs past values, and the length of its window (ms). */
+export const windowsOf = (condition: AlertCondition) =>
   'over' in condition ? selectorsOf(condition).map(selector => ({ selector, over: condition.over })) : [];
 
 /** Returns the name of a series that is 1 if the selected series were recorded, and 0 if their data was stale or incomplete. */
 const markerOf = ({ metric, labels }: Selector) => `?${JSON.stringify([metric, labels])}`;
 
 /** Returns a function that selects the current values for windows, by series. `unstored`: series that must not be stored. */
-export function createSelection(windows: readonly WindowOptions[], facts: AlertFacts) {
+export function createSelection(windows: ReturnType<typeof windowsOf>, facts: AlertFacts) {
   const selectors = new Map(windows.map(({ selector }) => [markerOf(selector), selector]));
   return () => {
     const values = new Map<string, number>();

@@ -1,27 +1,18 @@
 import { alertingFamilies } from '../metrics/alerting.ts';
 import type { Sample, Source } from '../metrics/family.ts';
 import { ENDED_FOR } from '../metrics/thresholds.ts';
-import type { CheckKind, CheckSeverity } from '../model/check-kind.ts';
+import type { CheckSeverity } from '../model/check-kind.ts';
 import type { Alert, Evaluated } from './account-alerts.ts';
 
-/** State of a problem. Page, API, report and notifications show `startsAt` as its start. */
-export interface ProblemState {
-  readonly kind: CheckKind;
-  readonly severity: CheckSeverity;
-  readonly subject: string | null;
-  /** Milliseconds since the Unix epoch. */
-  readonly startsAt: number;
-  readonly text: string;
-  readonly isFiring: boolean;
-  /** Whether the last evaluation no longer found the problem: only `keepFiringFor` keeps the alert firing. */
-  readonly isClear: boolean;
-}
+/** State of a problem. Page, API, report and notifications show `startsAt` (ms since the Unix epoch) as its start. */
+export type ProblemState = Readonly<ReturnType<typeof toProblemState>[number]>;
 
 /** Returns the state of a pending or firing built-in alert; nothing for other alerts. */
-export function toProblemState({ kind, labels, annotations, state }: Alert): readonly ProblemState[] {
+export function toProblemState({ kind, labels, annotations, state }: Alert) {
   if (kind === undefined || state.phase === 'resolved') return [];
   const { severity, subject = null } = labels;
   const isFiring = state.phase === 'firing';
+  // The last evaluation no longer found the problem: only `keepFiringFor` keeps the alert firing.
   const isClear = isFiring && state.clearFor !== undefined && state.seenAt !== undefined;
   const { summary: text = '' } = annotations;
   return [{ kind, severity: severity as CheckSeverity, subject, startsAt: state.startsAt, text, isFiring, isClear }];
