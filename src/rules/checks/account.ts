@@ -58,16 +58,14 @@ function dataOf(status: CollectorStatus): DataStateName {
   return status.rounds.some(({ partial = false }) => partial) ? 'partial' : 'fresh';
 }
 
-/**
- * Returns the time as of which a collector's data is current: the newest `dataAt` of its stale rounds or, if no round is stale,
- * of all its rounds.
- */
-function currentAt(rounds: readonly RoundStatus[]): number | undefined {
-  const missed = rounds.filter(({ stale }) => stale).flatMap(({ dataAt }) => dataAt ?? []);
+/** Returns the start of the newest complete round; undefined if none has completed since the agent started. */
+export function newestOf(rounds: readonly Pick<RoundStatus, 'dataAt'>[]): number | undefined {
   const times = rounds.flatMap(({ dataAt }) => dataAt ?? []);
-  if (times.length === 0) return undefined;
-  return Math.max(...(missed.length > 0 ? missed : times));
+  return times.length === 0 ? undefined : Math.max(...times);
 }
+
+/** Returns the time as of which a collector's data is current. If any rounds are stale, only these count. */
+const currentAt = (rounds: readonly RoundStatus[]) => newestOf(rounds.filter(({ stale }) => stale)) ?? newestOf(rounds);
 
 export function dataStatusOf({ collectors }: Pick<AccountStatus, 'collectors'>, collector: string): DataStatus {
   const status = collectors.find(each => each.collector === collector);

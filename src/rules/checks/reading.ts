@@ -13,7 +13,7 @@ import {
 } from '../../metrics/thresholds.ts';
 import { serviceErrorIn } from '../../upstream/errors.ts';
 import { KEPT_FOR_ACTIONS } from '../../upstream/options.ts';
-import type { CheckedRound, CheckInput } from './account.ts';
+import { type CheckedRound, type CheckInput, newestOf } from './account.ts';
 import {
   type AccountCheck,
   checksOf,
@@ -53,12 +53,6 @@ function pulses(input: CheckInput): CheckedRound[] {
 }
 
 const isStale = ({ state }: CheckedRound) => state === 'stale' || state === 'withdrawn';
-
-/** Returns the start of the newest complete round; undefined if none has completed since the agent started. */
-function newestOf(rounds: readonly CheckedRound[]): number | undefined {
-  const times = rounds.flatMap(({ dataAt }) => dataAt ?? []);
-  return times.length === 0 ? undefined : Math.max(...times);
-}
 
 const lastRead = (input: CheckInput) => newestOf(polled(input));
 
