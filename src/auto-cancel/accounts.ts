@@ -221,7 +221,23 @@ export class AutoCancelAccounts {
     this.#config = config;
     this.#brake = createBrake(deps.store, deps.clock, deps.log);
     this.#orders = createLoopSlot(deps);
-    this.follow = this.#createFollower();
+    const { store, clock, log } = deps;
+    const executeOrders = createOrders({
+      store,
+      accounts: () =>
+        [...this.#open].map(([name, { own }]) => ({ name, policy: policyOf(this.#config), journal: own.journal })),
+      clock,
+      log,
+    });
+    const parts = [
+      withErrorLog(log, 'the pause state of auto-cancel could not be synchronized', () =>
+        this.#brake.synchronize([...this.#open.values()].map(({ own }) => own.journal)),
+      ),
+      withErrorLog(log, 'operator commands could not be processed', executeOrders),
+    ];
+    this.follow = async signal => {
+      if (isOn(this.#config)) for (const part of parts) await part(signal);
+    };
   }
 
   /** Replaces the configuration. Accounts with a changed policy must be closed first. */
@@ -279,11 +295,8 @@ export class AutoCancelAccounts {
       /** Returns the newest journal lines since a time (ms since the Unix epoch), oldest first. Rejects with StoreError. */
       async journal(since: number, most = MAX_LINES, only?: string): Promise<readonly JournalLine[]> {
         const wanted = accounts.filter(({ account }) => (only ?? account) === account);
-        return newestLines(
-          wanted.map(({ journal }) => journal.lines),
-          since,
-          most,
-        );
+        const journals = wanted.map(({ journal }) => journal.lines);
+        return newestLines(journals, since, most);
       },
       /** Executes an operator's command. Rejects with StoreError, or with the reason of `signal`. */
       command: commandOf({
@@ -299,25 +312,5 @@ export class AutoCancelAccounts {
   /** Stops the loop that executes orders. Accounts must be stopped separately. */
   close(): Promise<void> {
     return this.#orders.close();
-  }
-
-  #createFollower(): Body {
-    const { store, clock, log } = this.#deps;
-    const executeOrders = createOrders({
-      store,
-      accounts: () =>
-        [...this.#open].map(([name, { own }]) => ({ name, policy: policyOf(this.#config), journal: own.journal })),
-      clock,
-      log,
-    });
-    const parts = [
-      withErrorLog(log, 'the pause state of auto-cancel could not be synchronized', () =>
-        this.#brake.synchronize([...this.#open.values()].map(({ own }) => own.journal)),
-      ),
-      withErrorLog(log, 'operator commands could not be processed', executeOrders),
-    ];
-    return async signal => {
-      if (isOn(this.#config)) for (const part of parts) await part(signal);
-    };
   }
 }

@@ -115,6 +115,7 @@ export function createContexts(deps: ContextsDeps) {
     const walk = deps.walk();
     // Keep the count while facts are withdrawn.
     walks = walk.facts?.walks ?? walks;
+    // A clock step that this detects changes `walksNeeded`.
     const times = { elapsed: time.elapsed(), latest: time.latest(), wall: clock.now() };
     return {
       options,

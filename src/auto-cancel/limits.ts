@@ -13,10 +13,7 @@ import {
 import type { AutoCancelOptions, AutoCancelRule } from './options.ts';
 
 /** Returns why the rule's windows forbid acting now, or undefined. */
-export function windowReason(
-  { allow, deny }: AutoCancelRule['windows'],
-  at: number,
-): 'window_denied' | 'window_closed' | undefined {
+export function windowReason({ allow, deny }: AutoCancelRule['windows'], at: number) {
   if (deny.some(({ from, to }) => at >= from && at < to)) return 'window_denied';
   if (allow.length === 0) return undefined;
   return allow.some(window => isOpen(window, at)) ? undefined : 'window_closed';
@@ -93,11 +90,7 @@ function isLimitedLately({ attempts }: Action, now: number): boolean {
 }
 
 /** Returns why earlier cancels forbid this one, or undefined. */
-export function earlierCancelReason(
-  evaluated: EvaluatedCallback,
-  state: JournalState,
-  now: number,
-): 'unresolved' | 'sent_before' | 'not_in_progress_lately' | 'rate_limited' | undefined {
+export function earlierCancelReason(evaluated: EvaluatedCallback, state: JournalState, now: number) {
   const { target, action } = evaluated;
   const others = [...state.actions.values()].filter(({ id }) => id !== action);
   const sender = state.senders.get(episodeKey(target)) ?? action;

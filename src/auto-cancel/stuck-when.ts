@@ -51,13 +51,11 @@ export const stuckWhen = z
     }
   });
 
-export type StuckWhen = z.output<typeof stuckWhen>;
-
 /** Returns the key and value (ms) of a rule's minimum time. */
-export function minimumSpan({ evidence, stuckWhen }: { readonly evidence: string; readonly stuckWhen: StuckWhen }) {
-  return evidence === 'blind'
-    ? ({ key: 'seenFor', ms: stuckWhen.seenFor ?? Number.POSITIVE_INFINITY } as const)
-    : ({ key: 'inProgressFor', ms: stuckWhen.inProgressFor ?? STUCK_DEFAULTS.inProgressFor } as const);
+export function minimumSpan(rule: { readonly evidence: string; readonly stuckWhen: z.output<typeof stuckWhen> }) {
+  return rule.evidence === 'blind'
+    ? ({ key: 'seenFor', ms: rule.stuckWhen.seenFor ?? Number.POSITIVE_INFINITY } as const)
+    : ({ key: 'inProgressFor', ms: rule.stuckWhen.inProgressFor ?? STUCK_DEFAULTS.inProgressFor } as const);
 }
 
 type RulesWithGap = readonly { readonly stuckWhen: { readonly maxGap?: number | undefined } }[];
