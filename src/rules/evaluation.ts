@@ -243,12 +243,8 @@ function conditionResult(rule: AlertRule, account: string, evidence: AlertEviden
 export function createAlerts(deps: AlertsDeps): () => Promise<void> {
   const { alerts, rules, check, facts, history, clock, log, tracer } = deps;
   const { account } = alerts;
-  const evidence = createAlertEvidence(
-    rules.flatMap(({ when }) => when ?? []),
-    facts,
-    clock,
-    history,
-  );
+  const conditions = rules.flatMap(({ when }) => when ?? []);
+  const evidence = createAlertEvidence(conditions, facts, clock, history);
   /** Results of the checks in this evaluation, by kind; undefined if a check threw an error. */
   let checked: ReadonlyMap<string, readonly CheckResult[]> | undefined;
 
