@@ -10,8 +10,6 @@ import { NO_ACCOUNT, type Store } from '../store/store.ts';
 import { tokenSource } from '../upstream/token.ts';
 import { HEARTBEAT, type HeartbeatOptions } from './options.ts';
 
-export type Health = { readonly isHealthy: true } | { readonly isHealthy: false; readonly why: string };
-
 /** Returns the address that reports a failure. healthchecks.io defines the suffix `/fail`. */
 export function failAddress(address: string): string {
   const url = new URL(address);
@@ -58,13 +56,13 @@ function failureOf({ name, status, isTokenKnown, isTokenRejected }: HeartbeatAcc
 }
 
 /** Returns the health of all configured accounts; undefined if some are unread and none has failed. */
-export function healthOf(accounts: readonly HeartbeatAccount[], configured: readonly string[]): Health | undefined {
+export function healthOf(accounts: readonly HeartbeatAccount[], configured: readonly string[]) {
   const open = new Set(accounts.map(({ name }) => name));
   const failures = accounts.flatMap(account => failureOf(account) ?? []);
   const known = failures.filter(failure => failure !== UNREAD);
   const isUnread = failures.length > 0 || configured.some(name => !open.has(name));
-  if (known.length === 0) return isUnread ? undefined : { isHealthy: true };
-  return { isHealthy: false, why: someOf(known) };
+  const isHealthy = known.length === 0;
+  return isHealthy && isUnread ? undefined : { isHealthy, why: someOf(known) };
 }
 
 /**
@@ -82,7 +80,7 @@ export function createHeartbeat(deps: HeartbeatDeps): (signal: AbortSignal) => P
     lastWarning = cause;
   }
 
-  async function evaluate(): Promise<Health | undefined> {
+  async function evaluate() {
     try {
       // An agent that cannot write to its store is unhealthy: counters are frozen and alerts may be lost.
       await store.commit(NO_ACCOUNT, [{ key: REPORT, value: new Date(clock.now()).toISOString() }]);

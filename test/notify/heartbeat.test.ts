@@ -1,13 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/kit/secret.ts';
 import type { RoundStatus } from '../../src/model/status.ts';
-import {
-  createHeartbeat,
-  failAddress,
-  type Health,
-  type HeartbeatAccount,
-  healthOf,
-} from '../../src/notify/heartbeat.ts';
+import { createHeartbeat, failAddress, type HeartbeatAccount, healthOf } from '../../src/notify/heartbeat.ts';
 import { createMemoryStore } from '../../src/store/memory.ts';
 import { createClock, createCounts, MINUTE, never } from '../rules/alerting-scene.ts';
 
@@ -126,13 +120,14 @@ describe('heartbeat of a single agent', () => {
 });
 
 describe('account health', () => {
+  const healthy = { isHealthy: true, why: '' };
   const failing = (why: string) => ({ isHealthy: false, why });
 
-  it.each<[string, HeartbeatAccount[], Health | undefined]>([
-    ['fresh data', [accountWith({})], { isHealthy: true }],
-    ['a failed attempt, but no stale data', [accountWith({ success: false })], { isHealthy: true }],
+  it.each<[string, HeartbeatAccount[], ReturnType<typeof healthOf>]>([
+    ['fresh data', [accountWith({})], healthy],
+    ['a failed attempt, but no stale data', [accountWith({ success: false })], healthy],
     ['no data yet', [accountWith({}), accountWith({ dataAt: undefined })], undefined],
-    ['nothing to read yet', [accountWith({ dataAt: undefined, idle: 'not_due' })], { isHealthy: true }],
+    ['nothing to read yet', [accountWith({ dataAt: undefined, idle: 'not_due' })], healthy],
     [
       'stale data',
       [accountWith({ dataAt: undefined }), accountWith({ stale: true })],
@@ -141,7 +136,7 @@ describe('account health', () => {
     [
       'an optional list that is stale or unread',
       [{ stale: true }, { dataAt: undefined }].map(round => accountWith(round, { collector: 'schedules' })),
-      { isHealthy: true },
+      healthy,
     ],
     ['a rejected token', [accountWith({}, { isRejected: true })], failing('the token of a is rejected')],
     [
