@@ -100,21 +100,17 @@ const webhookOptions = z
   })
   .transform(({ url, ...options }, context) => {
     const { url: known, key } = FORMATS[options.format];
-    if (!url && known === undefined) {
-      const message = 'is required: must be { env: NAME }, { file: PATH } or the URL itself';
-      context.addIssue({ code: 'custom', path: ['url'], message });
-    }
-    if (options.secret === null && key !== undefined) {
-      context.addIssue({ code: 'custom', path: ['secret'], message: `is required: ${key}` });
-    }
+    const reject = (option: string, message: string) => context.addIssue({ code: 'custom', path: [option], message });
+    if (!url && known === undefined)
+      reject('url', 'is required: must be { env: NAME }, { file: PATH } or the URL itself');
+    if (options.secret === null && key !== undefined) reject('secret', `is required: ${key}`);
     const { body, headers } = options;
     if (options.format === 'template') {
       const type = Object.keys(headers).some(name => name.toLowerCase() === 'content-type');
       const wrong = body === '' ? 'is required by the format template' : templateError(body, !type);
-      if (wrong) context.addIssue({ code: 'custom', path: ['body'], message: wrong });
+      if (wrong) reject('body', wrong);
     } else if (body !== '' || Object.keys(headers).length > 0) {
-      const path = [body === '' ? 'headers' : 'body'];
-      context.addIssue({ code: 'custom', path, message: 'needs format: template' });
+      reject(body === '' ? 'headers' : 'body', 'needs format: template');
     }
     return { ...options, url: url ?? { literal: new Secret(known ?? '') } };
   });
