@@ -183,12 +183,9 @@ function firstEntry(input: CheckInput, messages: number): Findings {
 
 /** Returns the highest of several counts of stuck failure callbacks: by the default evidence, and by each auto-cancel rule. */
 function stuck({ shown, autoCancel }: CheckInput): { number: number; rule: string | undefined } {
-  return [...(autoCancel?.candidates ?? [])]
-    .map(([rule, number]) => ({ number, rule }))
-    .reduce((a, b) => (b.number > a.number ? b : a), {
-      number: shown.dlq?.now?.suspected ?? 0,
-      rule: undefined as string | undefined,
-    });
+  const byDefault = { number: shown.dlq?.now?.suspected ?? 0, rule: undefined };
+  const byRule = [...(autoCancel?.candidates ?? [])].map(([rule, number]) => ({ number, rule }));
+  return [byDefault, ...byRule].reduce((a, b) => (b.number > a.number ? b : a));
 }
 
 /** Returns the oldest entry's age at the last complete walk (ms) and since when it exceeds `RETENTION_EXCEEDED`, if it does. */
