@@ -41,28 +41,25 @@ function annotationsOf(target: JournalTarget) {
   );
 }
 
-/** Returns the notice of a journal line, and the rule of the line; undefined if the line has no notice. */
-function noticeOf(entry: JournalEntry): { readonly rule: string; readonly notice: Notice } | undefined {
+/** Returns the notice of a journal line; undefined if the line has no notice. */
+function noticeOf(entry: JournalEntry): Notice | undefined {
   if (entry.step !== 'marked' && entry.step !== 'awaiting_approval' && entry.step !== 'ended') return undefined;
   const { rule, action, at, target } = entry;
   const [name, summary] = wordsOf(entry);
   const { outcome, reason } = entry.step === 'ended' ? entry : {};
   return {
-    rule,
-    notice: {
-      status: 'firing',
-      labels: {
-        alertname: `DeliveryAutoCancel${name}`,
-        account: target.account,
-        rule,
-        action,
-        severity: 'info',
-        ...(outcome && { outcome }),
-      },
-      annotations: { summary, ...annotationsOf(target), ...(reason && { reason }) },
-      startsAt: at,
-      lasts: LASTS,
+    status: 'firing',
+    labels: {
+      alertname: `DeliveryAutoCancel${name}`,
+      account: target.account,
+      rule,
+      action,
+      severity: 'info',
+      ...(outcome && { outcome }),
     },
+    annotations: { summary, ...annotationsOf(target), ...(reason && { reason }) },
+    startsAt: at,
+    lasts: LASTS,
   };
 }
 
@@ -77,8 +74,8 @@ export function createNoticeSource(
     last: journal.last,
     async after(after) {
       return (await journal.after(after)).map(([number, entry]) => {
-        const made = noticeOf(entry);
-        return { number, at: entry.at, notice: made?.notice, notifiers: made && notifiers.get(made.rule) };
+        const notice = noticeOf(entry);
+        return { number, at: entry.at, notice, notifiers: notifiers.get(notice?.labels.rule ?? '') };
       });
     },
   };

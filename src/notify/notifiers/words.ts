@@ -2,11 +2,6 @@ import { plural, printable } from '../../kit/text.ts';
 import type { Labels, Notice } from '../notice.ts';
 import type { Notification } from './receiver.ts';
 
-export interface Link {
-  readonly href: string;
-  readonly text: string;
-}
-
 /** Severities, lowest first. */
 export const SEVERITIES = ['info', 'warning', 'error', 'critical'] as const;
 
@@ -69,8 +64,10 @@ export function summaryOf({ status, annotations }: Notice): string {
   return status === 'resolved' && text !== '' ? `Last report: ${text}` : text;
 }
 
+export type Link = ReturnType<typeof linksOf>[number];
+
 /** Returns the links in an alert's annotations (only http and https), and the link to the status page, or to dead letters there. */
-export function linksOf({ runbook_url, dashboard_url, status_url = '' }: Labels, externalUrl: string): readonly Link[] {
+export function linksOf({ runbook_url, dashboard_url, status_url = '' }: Labels, externalUrl: string) {
   const page = status_url.includes('/dlq?kind=') ? 'dead letters of this kind' : 'status page';
   const all = { runbook: runbook_url, dashboard: dashboard_url, [page]: status_url || externalUrl };
   return Object.entries(all).flatMap(([text, address]) => {
