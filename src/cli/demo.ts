@@ -5,11 +5,12 @@ import { Command } from 'commander';
 import { startAgent } from '../agent/agent.ts';
 import { Config } from '../config/schema.ts';
 import { scenarios } from '../emulator/scenarios.ts';
+import { startEmulator } from '../emulator/server.ts';
 import { acceleratedClock, systemClock } from '../kit/clock.ts';
 import { withClosing } from '../kit/closing.ts';
 import { version } from '../kit/version.ts';
 import { DEMO_EVENTS, DEMO_SEED, demoAccount, demoSettings, demoSpeed } from './demo-settings.ts';
-import { startEmulatorFor } from './emulate.ts';
+import { scenarioOption } from './emulate.ts';
 import { numberOption } from './option-values.ts';
 import { saveMemory } from './save-memory.ts';
 import { untilStopped } from './until-stopped.ts';
@@ -31,7 +32,7 @@ const timeNote = (speed: number) =>
 export function demoCommand(): Command {
   return new Command('demo')
     .description('run the agent against the embedded emulator; no configuration needed')
-    .option('--scenario <name>', 'scenario that the emulator plays', 'steady')
+    .addOption(scenarioOption('scenario that the emulator plays'))
     .option(
       '--speed <x>',
       'emulated seconds per real second, for service and agent but not for Prometheus; default: depends on the scenario',
@@ -43,8 +44,7 @@ export function demoCommand(): Command {
       const stopped = untilStopped();
       const clock = acceleratedClock(systemClock, speed);
       await withClosing(async closing => {
-        const options = { scenario, seed: DEMO_SEED, maxEvents: DEMO_EVENTS, clock };
-        const emulator = await startEmulatorFor(command, options);
+        const emulator = await startEmulator({ scenario, seed: DEMO_SEED, maxEvents: DEMO_EVENTS, clock });
         closing.add('emulator', () => emulator.close());
         const folder = await mkdtemp(join(tmpdir(), 'delivery-watch-demo-'));
         closing.add('folder', () => rm(folder, { recursive: true, force: true }));

@@ -1,25 +1,16 @@
-import { Command } from 'commander';
-import type { Emulator, EmulatorOptions } from '../emulator/server.ts';
+import { Command, Option } from 'commander';
+import { scenarios } from '../emulator/scenarios.ts';
+import { startEmulator } from '../emulator/server.ts';
 import { integerOption, numberOption } from './option-values.ts';
 import { untilStopped } from './until-stopped.ts';
-
-/** Starts the emulator. Reports an unknown scenario as a usage error of `command`. */
-export async function startEmulatorFor(
-  command: Command,
-  options: EmulatorOptions & { scenario: string },
-): Promise<Emulator> {
-  const { scenarios, startEmulator } = await import('../emulator/server.ts');
-  const names = Object.keys(scenarios);
-  if (!names.includes(options.scenario)) {
-    command.error(`error: there is no scenario '${options.scenario}'; available: ${names.join(', ')}`);
-  }
-  return startEmulator(options);
-}
 
 const timeNote = (speed: number) =>
   speed === 0
     ? 'The clock of this service is stopped.'
     : `Time runs ${speed} times as fast, but only for this service. Agents and Prometheus keep real time, so timestamps are in their future. To speed up an agent as well, use demo.`;
+
+export const scenarioOption = (description: string) =>
+  new Option('--scenario <name>', description).choices(Object.keys(scenarios)).default('steady');
 
 interface Options {
   readonly port: number;
@@ -32,7 +23,7 @@ export function emulateCommand(): Command {
   return new Command('emulate')
     .description("run the service's emulator alone, on loopback, until SIGTERM or SIGINT")
     .option('--port <n>', 'port; 0: any free port', integerOption(0, 65_535), 10_923)
-    .option('--scenario <name>', 'scenario to play; demo --help lists them', 'steady')
+    .addOption(scenarioOption('scenario to play; demo --help describes them'))
     .option('--seed <n>', 'the same seed gives the same workload', integerOption(0, 2 ** 31), 1)
     .option(
       '--speed <x>',
@@ -40,9 +31,9 @@ export function emulateCommand(): Command {
       numberOption(0, 10_000),
       1,
     )
-    .action(async (options: Options, command: Command) => {
+    .action(async (options: Options) => {
       const stopped = untilStopped();
-      const emulator = await startEmulatorFor(command, options);
+      const emulator = await startEmulator(options);
       const { url, token, readOnlyToken, credentials } = emulator;
       process.stdout.write(
         [
