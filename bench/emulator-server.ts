@@ -2,7 +2,8 @@
  * Runs the emulator in a separate process. Its argument contains the options as JSON. Sends its URL and tokens to its parent,
  * and exits when the parent exits.
  */
-import { type FaultSeed, startEmulator } from '../src/emulator/server.ts';
+import type { FaultSeed } from '../src/emulator/faults.ts';
+import { startEmulator } from '../src/emulator/server.ts';
 
 interface Options {
   readonly spread?: number;

@@ -1,7 +1,7 @@
 import { once } from 'node:events';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
-import express, { type ErrorRequestHandler, type Request, type RequestHandler } from 'express';
+import express, { type ErrorRequestHandler, type RequestHandler } from 'express';
 import { type Clock, systemClock } from '../kit/clock.ts';
 import { createEmulatedClock, type EmulatedClock } from './clock.ts';
 import { EmulatedCredentials } from './credentials.ts';
@@ -10,7 +10,7 @@ import { type Dialect, dialectWith } from './dialect.ts';
 import { createFaults, type FaultSeed, type Faults } from './faults.ts';
 import { fractionOf } from './random.ts';
 import { recordCancels } from './routes/dlq.ts';
-import { createRouting, type Route } from './routes/endpoint.ts';
+import type { Login } from './routes/endpoint.ts';
 import { createEndpoints } from './routes/endpoints.ts';
 import { injectFaults } from './routes/inject-faults.ts';
 import { scenarioNamed } from './scenarios.ts';
@@ -21,12 +21,11 @@ import type { WorldOptions } from './world.ts';
 function access(
   credentials: EmulatedCredentials,
   dialect: Dialect,
-  now: () => number,
-  loginOf: (request: Request) => Route['login'],
+  take: ReturnType<typeof createBurst>,
+  login: Login,
 ): RequestHandler {
-  const take = createBurst(now);
   return (request, response, next) => {
-    const right = credentials.rightOf(request.headers.authorization, loginOf(request));
+    const right = credentials.rightOf(request.headers.authorization, login);
     if (!right) {
       response.status(401).json({ error: 'unable to authenticate: invalid token' });
       return;
@@ -117,38 +116,31 @@ function build(parts: AccountParts, start: number) {
   const state = new EmulatorState({ ...parts, dialect: dialectWith({ ...scenario.dialect, ...parts.dialect }) });
   const faults = createFaults(seed, () => scenario.fault?.(clock.now() - start));
   faults.replace(parts.faults);
-  const find = createRouting(createEndpoints(credentials));
-  const endpointOf = (request: Request) => {
-    const match = find(request);
-    return typeof match === 'object' ? match.endpoint : undefined;
-  };
-  const endpointName = (request: Request) => endpointOf(request)?.name ?? 'other';
-  const loginOf = (request: Request) => endpointOf(request)?.login ?? 'bearer';
-  const enter = access(credentials, state.dialect, () => realClock.now(), loginOf);
+  const take = createBurst(() => realClock.now());
+  const enter = (login: Login) => access(credentials, state.dialect, take, login);
+  /** Returns handlers that count a request and inject faults. */
+  const receive = (endpoint: string): RequestHandler[] => [
+    (_request, _response, next) => {
+      state.countCall(endpoint);
+      next();
+    },
+    injectFaults(faults, realClock, parts.closing, endpoint),
+  ];
   const app = express();
   app.disable('x-powered-by');
   app.disable('etag');
   app.get(['/', '/_emulator/state'], showState(state, credentials, parts.scenario));
-  app.use((request, _response, next) => {
-    state.countCall(endpointName(request));
-    next();
-  });
   app.use(recordCancels(state));
-  app.use(injectFaults(faults, realClock, parts.closing, endpointName));
-  app.use((request, response, next) => {
-    if (request.path.startsWith('/v2/') || endpointOf(request)) enter(request, response, next);
-    else next();
-  });
-  app.use((request, response) => {
-    const match = find(request);
-    if (match === undefined) response.status(404).json({ error: `not found: ${request.path}` });
-    else if (match === 'wrongMethod') response.status(405).type('text/plain').send('Method Not Allowed\n');
-    else {
-      const parameter = decode(match.encoded);
-      if (parameter === undefined) response.status(400).json({ error: `invalid encoding: ${request.path}` });
-      else match.endpoint.handle(state, request, response, parameter);
-    }
-  });
+  const patterns: RegExp[] = [];
+  for (const { name, method, pattern, login, handle } of createEndpoints(credentials)) {
+    patterns.push(pattern);
+    const answer: RequestHandler = (request, response) => handle(state, request, response, request.params[0] ?? '');
+    app[method](pattern, receive(name), enter(login), answer);
+  }
+  app.use(receive('other'));
+  app.use('/v2/', enter('bearer'));
+  app.all(patterns, (_request, response) => void response.status(405).type('text/plain').send('Method Not Allowed\n'));
+  app.use((request, response) => void response.status(404).json({ error: `not found: ${request.path}` }));
   app.use(answerError);
   return { state, faults, answer: app };
 }
@@ -175,23 +167,10 @@ const showState =
     });
   };
 
-function decode(text: string): string | undefined {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return undefined;
-  }
-}
-
 const answerError: ErrorRequestHandler = (error, _request, response, _next) => {
   const status = error instanceof Error && 'status' in error ? Number(error.status) : 500;
   response.status(status).json({ error: error instanceof Error ? error.message : String(error) });
 };
-
-export type { Destination } from './destinations.ts';
-export type { Dialect } from './dialect.ts';
-export type { FaultSeed } from './faults.ts';
-export { scenarios } from './scenarios.ts';
 
 export interface EmulatorOptions {
   readonly port?: number;
@@ -308,7 +287,6 @@ async function closeServer(server: Server, clock: Clock): Promise<void> {
   const waiting = new AbortController();
   const closed = once(server, 'close').then(() => waiting.abort());
   server.close();
-  server.closeIdleConnections();
   // Node.js keeps the server open for a connection with an incomplete request.
   await clock.sleep(CLOSING_MS, waiting.signal).catch(() => {});
   server.closeAllConnections();

@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { connect } from 'node:net';
 import { expect, test } from 'vitest';
-import { scenarios, startEmulator } from '../../src/emulator/server.ts';
+import { scenarios } from '../../src/emulator/scenarios.ts';
+import { startEmulator } from '../../src/emulator/server.ts';
 import { ask, emptyEmulator, emulator, handClock } from './emulated.ts';
 
 const LISTS = ['/v2/dlq', '/v2/events', '/v2/logs', '/v2/flowControl'];

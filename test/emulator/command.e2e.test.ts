@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { scenarios } from '../../src/emulator/server.ts';
+import { scenarios } from '../../src/emulator/scenarios.ts';
 import { runCli, startCli } from '../support/cli.ts';
 
 test('demo --help lists the scenarios', async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { type FaultSeed, startEmulator } from '../../src/emulator/server.ts';
+import type { FaultSeed } from '../../src/emulator/faults.ts';
+import { startEmulator } from '../../src/emulator/server.ts';
 import { eventually } from '../support/eventually.ts';
 import { createManualClock } from '../support/manual-clock.ts';
 import { ask, emptyEmulator } from './emulated.ts';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { scenarios } from '../../src/emulator/server.ts';
+import { scenarios } from '../../src/emulator/scenarios.ts';
 import { firstOccurrences, problemCourse, SELDOM } from '../support/problem-course.ts';
 
 /**

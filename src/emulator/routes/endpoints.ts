@@ -17,7 +17,7 @@ import {
   retryCallback,
   retryEntries,
 } from './dlq.ts';
-import { endpointsOf, type Handler, type Route } from './endpoint.ts';
+import { endpointsOf, type Handler } from './endpoint.ts';
 
 const PAGE = 10;
 
@@ -276,7 +276,7 @@ const pauseFlowControlKey: Handler = (state, _request, response, path) => {
 };
 
 /** Creates the routes of all emulated operations. The first matching route wins. */
-export function createEndpoints(credentials: EmulatedCredentials): Route[] {
+export function createEndpoints(credentials: EmulatedCredentials) {
   return [
     ...endpointsOf('bearer', {
       'GET /v2/dlq': listDlq('messages'),

@@ -1,4 +1,4 @@
-import type { Request, RequestHandler, Response } from 'express';
+import type { RequestHandler, Response } from 'express';
 import type { Clock } from '../../kit/clock.ts';
 import type { FaultSeed, Faults } from '../faults.ts';
 
@@ -6,14 +6,9 @@ const PAGE = '<!DOCTYPE html><html><head><title>502</title></head><body><h1>Bad 
 const DRIP_MS = 100;
 
 /** Injects faults into responses. `clock`: real time. Aborting `closing` drops waiting requests. */
-export function injectFaults(
-  faults: Faults,
-  clock: Clock,
-  closing: AbortSignal,
-  endpointOf: (request: Request) => string,
-): RequestHandler {
+export function injectFaults(faults: Faults, clock: Clock, closing: AbortSignal, endpoint: string): RequestHandler {
   return async (request, response, next) => {
-    const fault = faults.draw(endpointOf(request));
+    const fault = faults.draw(endpoint);
     if (!fault) return next();
     const { latencyMs = 0, dateMs = 0 } = fault;
     const date = Date.parse(String(response.getHeader('date')));

@@ -1,6 +1,6 @@
 import { hungWorkflows } from '../../../src/cli/demo-settings.ts';
+import type { FaultSeed } from '../../../src/emulator/faults.ts';
 import { type Scenario, scenarioNamed, scenarios } from '../../../src/emulator/scenarios.ts';
-import type { FaultSeed } from '../../../src/emulator/server.ts';
 
 const MINUTE_MS = 60_000;
 const HOUR_MS = 60 * MINUTE_MS;
