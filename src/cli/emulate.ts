@@ -34,13 +34,13 @@ export function emulateCommand(): Command {
     .action(async (options: Options) => {
       const stopped = untilStopped();
       const emulator = await startEmulator(options);
-      const { url, token, readOnlyToken, credentials } = emulator;
+      const { url, token, credentials } = emulator;
       process.stdout.write(
         [
           'The emulated service listens.',
           `  url        ${url}`,
           `  token      ${token}`,
-          `  read-only  ${readOnlyToken}`,
+          `  read-only  ${credentials.readOnlyToken}`,
           `  account    ${credentials.login.username}:${credentials.login.password}`,
           ...(options.speed === 1 ? [] : [timeNote(options.speed)]),
           'Stop with Ctrl-C.\n',

@@ -4,7 +4,6 @@ import type { Clock } from '../kit/clock.ts';
 export type EmulatedClock = ReturnType<typeof createEmulatedClock>;
 
 export function createEmulatedClock(clock: Clock, speed: number) {
-  if (!(speed >= 0 && Number.isFinite(speed))) throw new RangeError(`speed must be 0 or more, got ${speed}`);
   const origin = clock.now();
   let jumped = 0;
   let latest = origin;
@@ -16,7 +15,6 @@ export function createEmulatedClock(clock: Clock, speed: number) {
     },
     /** Advances the clock (ms), even if it is frozen. */
     advance(ms: number): void {
-      if (!(ms >= 0 && Number.isFinite(ms))) throw new RangeError(`a clock only goes ahead, got ${ms} ms`);
       jumped += Math.round(ms);
     },
   };

@@ -12,7 +12,6 @@ export interface Destination {
   readonly flaky: number;
   /** Share of messages for which all attempts fail. */
   readonly doomed: number;
-  readonly retryMs?: number;
   /** Statuses of failed attempts: 0 without a response, 489 for non-retryable failures. */
   readonly statuses: readonly number[];
   readonly neglected?: boolean;
@@ -179,7 +178,6 @@ export const QUEUE_PARALLELISM: ReadonlyMap<string | undefined, number> = new Ma
   ['media', 100],
   ['legacy', 5],
 ]);
-export const DEFAULT_QUEUE_PARALLELISM = 100;
 
 /** IP addresses of publishers, from ranges reserved for documentation. */
 export const CALLERS = ['192.0.2.10', '192.0.2.11', '198.51.100.7', '2001:db8::25'] as const;

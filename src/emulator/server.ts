@@ -65,7 +65,6 @@ function createBurst(now: () => number) {
 /** One customer of the service, with separate tokens, rows, dialect and faults. */
 export interface EmulatedAccount {
   readonly token: string;
-  readonly readOnlyToken: string;
   readonly credentials: EmulatedCredentials;
   readonly state: EmulatorState;
   readonly dialect: Dialect;
@@ -92,9 +91,6 @@ function createAccount(parts: AccountParts): EmulatedAccount & { readonly answer
   return {
     get token() {
       return credentials.token;
-    },
-    get readOnlyToken() {
-      return credentials.readOnlyToken;
     },
     credentials,
     get state() {
@@ -224,12 +220,10 @@ const KEEP_ALIVE = 60_000;
 const MAX_EVENTS = 1_000_000;
 const MIN_SHARE = 5000;
 
-/** Starts an emulator. Rejects if the port is unavailable, or with a RangeError for invalid options. */
+/** Starts an emulator. Rejects if the port is unavailable, or with a RangeError for an unknown scenario. */
 export async function startEmulator(options: EmulatorOptions = {}): Promise<Emulator> {
   const { port = 0, seed = 1, speed = 1, scenario = 'steady', clock = systemClock } = options;
   const { accounts: count = 1, dlqEntries = 200, workload = true, dialect = {}, faults = [] } = options;
-  if (!(Number.isInteger(count) && count > 0))
-    throw new RangeError(`accounts must be a whole number above 0, got ${count}`);
   const { history = count === 1 ? 3_600_000 : 300_000 } = options;
   const { maxEvents = Math.max(MIN_SHARE, Math.floor(MAX_EVENTS / count)) } = options;
   const emulated = createEmulatedClock(clock, speed);
@@ -248,7 +242,7 @@ export async function startEmulator(options: EmulatorOptions = {}): Promise<Emul
     });
   const first = account(1);
   const accounts = [first, ...Array.from({ length: count - 1 }, (_, index) => account(index + 2))] as const;
-  // Build the state now, to reject invalid options here.
+  // Build the state now, to reject an unknown scenario here.
   first.state.advanceTo(emulated.now());
   const listener = dispatch(accounts, emulated);
   const server = createServer({ keepAliveTimeout: KEEP_ALIVE }, listener);

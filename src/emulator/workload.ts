@@ -1,12 +1,6 @@
 import { createOccurrences } from '../kit/cron.ts';
 import { Agenda } from './agenda.ts';
-import {
-  CALLERS,
-  DEFAULT_QUEUE_PARALLELISM,
-  type Destination,
-  QUEUE_PARALLELISM,
-  destinations as usual,
-} from './destinations.ts';
+import { CALLERS, type Destination, QUEUE_PARALLELISM, destinations as usual } from './destinations.ts';
 import { createFlowLimits, type FlowControl } from './flow-control.ts';
 import type { EmulatedMessage, FailedMessage, Fields, LoggedEvent, LogState } from './message.ts';
 import { createRandom, messageId, type Random } from './random.ts';
@@ -228,7 +222,7 @@ const dayOf = (time: number) => Math.floor(time / 86_400_000);
 /** Returns the limit of a message's queue with the field names of a flow-control limit. */
 const queueLimit = ({ queueName }: Fields) => ({
   flowControlKey: queueName,
-  parallelism: QUEUE_PARALLELISM.get(queueName) ?? DEFAULT_QUEUE_PARALLELISM,
+  parallelism: QUEUE_PARALLELISM.get(queueName) ?? 100,
 });
 
 /** Share of messages that are cancelled while delayed. */
@@ -296,7 +290,7 @@ function createDelivery(
       dlq.add(agenda.now, { message, responseStatus });
       return;
     }
-    const nextDeliveryTime = agenda.now + (destination.retryMs ?? retryDelay(retried + 1));
+    const nextDeliveryTime = agenda.now + retryDelay(retried + 1);
     record(message, 'error', { responseStatus, error, nextDeliveryTime });
     record(message, 'retry', { nextDeliveryTime });
     if (random.chance(CANCELLED_RETRIES)) cancelWhileWaiting(message, nextDeliveryTime);

@@ -2,7 +2,7 @@ import { recordOf } from '../kit/record.ts';
 import { Agenda } from './agenda.ts';
 import type { EmulatedClock } from './clock.ts';
 import { CALLERS, type Destination, destinations, type Workflow, workflows } from './destinations.ts';
-import { type Dialect, dialectWith } from './dialect.ts';
+import type { Dialect } from './dialect.ts';
 import {
   type EmulatedMessage,
   type FailedMessage,
@@ -265,10 +265,9 @@ export interface WorldOptions {
   readonly history: number;
   readonly dlqEntries: number;
   readonly workload?: boolean;
-  /** Default: a million. */
-  readonly maxEvents?: number | undefined;
+  readonly maxEvents: number;
   readonly destinations?: readonly Destination[] | undefined;
-  readonly dialect?: Dialect;
+  readonly dialect: Dialect;
 }
 
 /** Retention of events (ms). There are about 20,000 events an hour. */
@@ -277,9 +276,8 @@ export const LOG_RETENTION_MS = MAX_CATCH_UP_MS;
 /** Retention of dead letters (ms): three days, as in the free plan. */
 export const DLQ_RETENTION_MS = 72 * 3_600_000;
 
-/** Maximum numbers of rows, to limit memory. */
+/** Maximum number of dead letters, to limit memory. */
 const MAX_DEAD_LETTERS = 200_000;
-const MAX_EVENTS = 1_000_000;
 
 /** Retention of workflow runs (ms). */
 const RUN_RETENTION_MS = 24 * 3_600_000;
@@ -290,11 +288,10 @@ export type World = ReturnType<typeof createWorld>;
 
 /** Creates the lists and the workload. Time advances on demand. */
 export function createWorld(options: WorldOptions) {
-  const { clock, seed, scenario: name, history, dlqEntries, maxEvents = MAX_EVENTS } = options;
+  const { clock, seed, scenario: name, history, dlqEntries, maxEvents, dialect } = options;
   const now = clock.now();
   const start = now - Math.min(Math.max(0, history), LOG_RETENTION_MS);
   const scenario = scenarioNamed(name);
-  const { dialect = dialectWith({}) } = options;
   const dlq = new RowTimeline<FailedMessage>();
   const log = new EventLog();
   const logView = createLogView(seed, dialect, time => now + (scenario.listedUntil?.(time - now) ?? time - now));

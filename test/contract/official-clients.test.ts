@@ -142,7 +142,7 @@ describe('@upstash/qstash', () => {
 
   test('with the read-only token, the client can read but not delete', async () => {
     const emulated = await emptyEmulator();
-    const client = messages(emulated, emulated.readOnlyToken);
+    const client = messages(emulated, emulated.credentials.readOnlyToken);
     expect((await client.dlq.listMessages()).messages).toEqual([]);
     await expect(client.dlq.delete('1-1')).rejects.toMatchObject({ status: 403 });
   });

@@ -176,6 +176,6 @@ describe('reset the account token', () => {
     const { password: _, ...later } = ACCOUNT;
     expect(wrongFields(body, { ...later, read_only_token: 'string', region: 'string', budget: 'number' })).toEqual([]);
     expect('password' in body).toBe(false);
-    expect(body).toMatchObject({ token: own.token, read_only_token: own.readOnlyToken });
+    expect(body).toMatchObject({ token: own.token, read_only_token: own.credentials.readOnlyToken });
   });
 });

@@ -85,7 +85,7 @@ describe('auto-cancel with the shipped example, enforced, in accelerated time', 
       clock = { ...pace, now: () => from + Math.floor(pace.monotonic() - begun) };
     };
     run(fast);
-    const env = { DELIVERY_TOKEN: emulator.readOnlyToken, DELIVERY_ACTION_TOKEN: emulator.token };
+    const env = { DELIVERY_TOKEN: emulator.credentials.readOnlyToken, DELIVERY_ACTION_TOKEN: emulator.token };
     const loaded = parseConfig(enforced(emulator.url, folder), join(folder, 'config.yaml'), env);
     const agent = await startAgent(loaded, { env, clock: shared, random: createChance().fraction });
     closing.add('agent', () => agent.close());

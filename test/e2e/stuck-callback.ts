@@ -204,9 +204,9 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
   const configure = (scene: Parameters<typeof configOf>[0]) =>
     writeFileSync(configFile, JSON.stringify(configOf(scene)));
   configure(scene);
-  const tokens = { full: emulator.token, 'read-only': emulator.readOnlyToken, void: 'void-action-token' };
+  const tokens = { full: emulator.token, 'read-only': emulator.credentials.readOnlyToken, void: 'void-action-token' };
   const env = {
-    TOKEN: emulator.readOnlyToken,
+    TOKEN: emulator.credentials.readOnlyToken,
     ACTION_TOKEN: tokens[scene.actionToken ?? 'full'],
     NODE_OPTIONS: [FAST_CLOCK, JOURNAL_CRASH].map(url => `--import=${url}`).join(' '),
     FAST_CLOCK: `${since} ${speed}`,
@@ -269,7 +269,7 @@ export async function setStage(onEnd: (close: () => Promise<unknown>) => void, s
         : [],
     callbackOf: (dlqId: string): WireCallbackState | undefined =>
       state.dlqRows().find(row => row.dlqId === dlqId)?.failureCallbackInfo?.state,
-    secrets: [emulator.token, emulator.readOnlyToken, tokens.void],
+    secrets: [emulator.token, emulator.credentials.readOnlyToken, tokens.void],
   };
 }
 

@@ -98,7 +98,7 @@ describe('token reset', () => {
       );
       expect([status, body.token]).toEqual([200, emulated.token]);
       const statuses = [];
-      for (const token of ['old', 'old-reader', emulated.token, emulated.readOnlyToken])
+      for (const token of ['old', 'old-reader', emulated.token, emulated.credentials.readOnlyToken])
         statuses.push((await ask(emulated, '/v2/dlq', { headers: { authorization: `Bearer ${token}` } })).status);
       expect(statuses).toEqual([401, 401, 200, 200]);
       expect((await ask(emulated, '/_emulator/state')).body.tokenResets).toBe(1);

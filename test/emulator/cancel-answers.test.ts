@@ -93,7 +93,7 @@ describe('list of cancel requests', () => {
     await cancel(emulated, failed);
     await cancel(emulated, 'none');
     await cancel(emulated, stuck, { headers: { authorization: 'Bearer wrong' } });
-    await cancel(emulated, stuck, { headers: { authorization: `Bearer ${emulated.readOnlyToken}` } });
+    await cancel(emulated, stuck, { headers: { authorization: `Bearer ${emulated.credentials.readOnlyToken}` } });
     await cancel(emulated, '%');
     await fetch(`${emulated.url}${PATH}/${failed}`, { method: 'POST' });
     const at = NOON + 1000;

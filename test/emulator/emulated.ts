@@ -1,5 +1,6 @@
 import { onTestFinished } from 'vitest';
 import { createEmulatedClock } from '../../src/emulator/clock.ts';
+import { dialectWith } from '../../src/emulator/dialect.ts';
 import { type Emulator, type EmulatorOptions, startEmulator } from '../../src/emulator/server.ts';
 import { EmulatorState } from '../../src/emulator/state.ts';
 import { type Clock, systemClock } from '../../src/kit/clock.ts';
@@ -34,9 +35,18 @@ export async function emulator(options: EmulatorOptions = {}): Promise<Emulator>
 export const emptyEmulator = (options: EmulatorOptions = {}) => emulator({ history: 0, dlqEntries: 0, ...options });
 
 /** Creates emulator state with a manual clock that starts at noon. */
-export function frozen(options: { seed?: number; scenario?: string; history?: number } = {}) {
+export function frozen(options: { seed?: number; scenario?: string; history?: number; dlqEntries?: number } = {}) {
   const clock = createEmulatedClock(handClock(), 0);
-  const state = new EmulatorState({ clock, seed: 1, scenario, history: HOUR, dlqEntries: 200, ...options });
+  const common = {
+    clock,
+    dialect: dialectWith({}),
+    seed: 1,
+    scenario,
+    history: HOUR,
+    dlqEntries: 200,
+    maxEvents: 1_000_000,
+  };
+  const state = new EmulatorState({ ...common, ...options });
   return { clock, state };
 }
 

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, test } from 'vitest';
-import { createEmulatedClock } from '../../src/emulator/clock.ts';
-import { EmulatorState } from '../../src/emulator/state.ts';
+import type { EmulatorState } from '../../src/emulator/state.ts';
 import { DLQ_RETENTION_MS, LOG_RETENTION_MS } from '../../src/emulator/world.ts';
 import { runs } from '../support/runs.ts';
 import { ask, emulator, enteredAt, frozen, HOUR, handClock, NOON } from './emulated.ts';
@@ -105,8 +104,7 @@ describe('history at the start', () => {
   });
 
   test('the initial history contains the configured number of old dead letters, in order, each with a distinct message', () => {
-    const clock = createEmulatedClock(handClock(), 0);
-    const state = new EmulatorState({ clock, seed: 1, scenario: 'neglected', history: 0, dlqEntries: 30_000 });
+    const { state } = frozen({ history: 0, dlqEntries: 30_000 });
     const rows = state.dlqRows();
     expect(rows.length).toBe(30_000);
     expect(new Set(rows.map(row => row.messageId)).size).toBe(30_000);

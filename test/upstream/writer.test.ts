@@ -77,7 +77,9 @@ describe('rejected cancels', () => {
     'a cancel with the read-only token or a wrong one is denied and not retried (%s)',
     async status => {
       const { emulated, dlqId } = await emulateFailedRun({ readOnlyWrite: status });
-      const reading = createTestWriter(emulated.url, { token: fixedToken(new Secret(emulated.readOnlyToken)) });
+      const reading = createTestWriter(emulated.url, {
+        token: fixedToken(new Secret(emulated.credentials.readOnlyToken)),
+      });
       expect(await reading.cancel(dlqId)).toEqual({ kind: 'denied', status: Number(status) });
       expectOneDelete(emulated, dlqId);
       expect(reading.seen.requests).toEqual({ [`cancel ${status === '403' ? 'forbidden' : 'unauthorized'}`]: 1 });

@@ -26,7 +26,7 @@ function createKeyService(seed: number, parallelism: number, everyMs: number, ta
   };
   const destinations = [destination];
   const state = new EmulatorState({
-    ...{ clock, seed, scenario: 'neglected', history: 0, dlqEntries: 0, destinations, dialect },
+    ...{ clock, seed, scenario: 'neglected', history: 0, dlqEntries: 0, maxEvents: 1_000_000, destinations, dialect },
   });
   const reader = {
     async flowControl(_signal: AbortSignal, add: (entry: FlowControlEntry) => void) {
