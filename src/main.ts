@@ -13,5 +13,5 @@ if (command === 'list') setFlagsFromString('--optimize-for-size');
 import('./cli/cli.ts')
   .then(({ runCli }) => runCli(process.argv.slice(2)))
   .then(code => {
-    process.exitCode = code;
+    process.exitCode ||= code;
   });

@@ -8,14 +8,14 @@ import type { Store } from '../store/store.ts';
  */
 export async function askAgent<T>(
   store: Store,
-  kind: 'sqlite' | 'postgres' | 'memory',
   signal: AbortSignal,
   ask: (peer: Peer) => Promise<T>,
 ): Promise<T | undefined> {
   const key = await readStoredKey(store);
-  for (const url of key ? await agentUrls(store) : []) {
+  if (!key) return undefined;
+  for (const url of await agentUrls(store)) {
     try {
-      if (key) return await ask({ url, key, isLocal: kind === 'sqlite' });
+      return await ask({ url, key, isLocal: store.agents === undefined });
     } catch {
       signal.throwIfAborted();
     }

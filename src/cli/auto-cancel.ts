@@ -127,7 +127,7 @@ const explainCommand = () =>
       }
       const signal = stopSignal();
       const ask = (peer: Peer) => requestPeer({ ...peer, id: dlqId, account }, signal);
-      const response = await withStore(settings, store => askAgent(store, settings.store.kind, signal, ask));
+      const response = await withStore(settings, store => askAgent(store, signal, ask));
       const found = response as readonly Explanation[] | undefined;
       if (!found) throw new Error('no agent responded: run an agent with this store, and with autoCancel.mode not off');
       if (found.length === 0) {

@@ -3,7 +3,6 @@ import { ConfigError } from '../config/errors.ts';
 import { printable } from '../kit/text.ts';
 import { version } from '../kit/version.ts';
 import { requireConfig } from './config-option.ts';
-import { ExitStatus } from './exit-status.ts';
 
 /** Commands by group, in the order of the help. They are loaded lazily: an agent needs neither demo nor mixin. */
 const GROUPS: Readonly<Record<string, Readonly<Record<string, () => Promise<Command>>>>> = {
@@ -98,7 +97,7 @@ async function commandsFor([first = '']: readonly string[]): Promise<Command[]> 
   return load ? [await load()] : allCommands();
 }
 
-/** Runs a command line and returns the exit code: 0 success, 1 failure, 2 invalid usage or configuration. `report` also returns 3. */
+/** Runs a command line and returns the exit code: 0 success, 1 failure, 2 invalid usage or configuration. `report` sets its own. */
 export async function runCli(argv: readonly string[]): Promise<number> {
   // Ignore write errors: standard error contains only notes. The command's result is on standard output.
   process.stderr.on('error', () => {});
@@ -121,7 +120,6 @@ export async function runCli(argv: readonly string[]): Promise<number> {
     await program.parseAsync(argv, { from: 'user' });
     return 0;
   } catch (error) {
-    if (error instanceof ExitStatus) return error.code;
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : 2;
     const message = error instanceof Error ? error.message : String(error);
     process.stderr.write(`${message.split('\n').map(printable).join('\n')}\n`);

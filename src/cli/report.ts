@@ -15,7 +15,6 @@ import { attachStore } from '../store/open.ts';
 import type { Store } from '../store/store.ts';
 import { askAgent } from './ask-agent.ts';
 import { configOption } from './config-option.ts';
-import { ExitStatus } from './exit-status.ts';
 import { repeated } from './option-values.ts';
 import { loadAccounts, report as note, realDeps, type SelectionOptions } from './read-alone.ts';
 import { stopSignal } from './until-stopped.ts';
@@ -209,7 +208,7 @@ function readReport(loaded: LoadedConfig, signal: AbortSignal): Promise<Report> 
     if (store) closing.add('store', () => store.close());
     // The address may now belong to another program or version.
     const ask = async (peer: Peer) => Report.parse(await reportOfPeer(peer, signal));
-    const found = store && (await askAgent(store, loaded.config.store.kind, signal, ask));
+    const found = store && (await askAgent(store, signal, ask));
     if (found) return found;
     const { kind, path } = loaded.config.store;
     const missing = store || kind !== 'sqlite' ? '' : ` through the store ${resolve(path)}, which does not exist`;
@@ -260,7 +259,6 @@ export function reportCommand(): Command {
       const names = loaded.config.accounts.map(({ name }) => name);
       const report = selected(await readReport(loaded, signal), names);
       process.stdout.write(FORMATS[options.format](report));
-      const code = EXIT_CODES[report.verdict];
-      if (code !== 0) throw new ExitStatus(code);
+      process.exitCode = EXIT_CODES[report.verdict];
     });
 }
