@@ -2,15 +2,13 @@ import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { Command } from 'commander';
 import { createFolder } from '../kit/new-file.ts';
-import { commandGroup, loadOptional, servedLinks } from './option-values.ts';
+import { commandGroup, linkOption, loadOptional, runbooksOption, servedLinks } from './option-values.ts';
 import { type Settings, shippedDashboards } from './shipped.ts';
 
 interface Options extends Omit<Settings, 'objectives'> {
   readonly dir?: string;
   readonly config?: string;
 }
-
-const withoutSlash = (url: string | undefined) => url?.replace(/\/+$/, '');
 
 function writeTo(dir: string, files: ReturnType<typeof shippedDashboards>): void {
   try {
@@ -31,20 +29,13 @@ function printCommand(): Command {
     .option('--dir <dir>', 'folder to write overview.json, dlq.json and agent.json to')
     .option('--config <file>', 'configuration file whose objectives and address the dashboards use; needs no secrets')
     .option('--job <name>', 'scrape job that is initially selected (default: all)')
-    .option(
-      '--runbooks <url>',
-      'URL of a folder of runbooks: alerts link to NAME.md in it (default: the runbooks at server.externalUrl)',
-    )
-    .option('--grafana <url>', 'address of Grafana (default: the Grafana that shows the dashboard)')
+    .addOption(runbooksOption())
+    .option('--grafana <url>', 'address of Grafana (default: the Grafana that shows the dashboard)', linkOption)
     .option('--traces <url>', 'address of the trace search (default: /explore of the Grafana)')
-    .action(({ dir, config, runbooks, grafana, ...places }: Options) => {
-      const own = loadOptional(config)?.config;
-      const files = shippedDashboards({
-        ...places,
-        runbooks: withoutSlash(runbooks ?? (own && servedLinks(own).runbooks)) || undefined,
-        grafana: withoutSlash(grafana),
-        ...(own && { objectives: own.objectives }),
-      });
+    .action(({ dir, config, ...places }: Options) => {
+      const own = loadOptional(config);
+      const ofConfig = own && { runbooks: servedLinks(own).runbooks, objectives: own.objectives };
+      const files = shippedDashboards({ ...ofConfig, ...places });
       if (dir === undefined) {
         process.stdout.write(`${JSON.stringify(files, null, 2)}\n`);
         return;

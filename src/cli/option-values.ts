@@ -1,4 +1,4 @@
-import { Command, InvalidArgumentError } from 'commander';
+import { Command, InvalidArgumentError, Option } from 'commander';
 import { formatError, type LoadedConfig, loadConfig } from '../config/load.ts';
 import type { Config } from '../config/schema.ts';
 import { systemClock } from '../kit/clock.ts';
@@ -19,10 +19,11 @@ export function printWarnings(warnings: LoadedConfig['warnings']): void {
 }
 
 /** Loads an optional configuration file without its secrets, and prints the warnings. */
-export function loadOptional(file: string | undefined): LoadedConfig | undefined {
-  const loaded = file === undefined ? undefined : loadConfig(file);
-  printWarnings(loaded?.warnings ?? []);
-  return loaded;
+export function loadOptional(file: string | undefined): Config | undefined {
+  if (file === undefined) return undefined;
+  const { config, warnings } = loadConfig(file);
+  printWarnings(warnings);
+  return config;
 }
 
 /** Parses a duration such as `6h` to milliseconds. */
@@ -42,10 +43,7 @@ export function linkOption(text: string): string {
 }
 
 /** Returns the addresses of the agent and of its runbooks; nothing without `server.externalUrl`. */
-export function servedLinks({ server: { externalUrl } }: Config): {
-  readonly agent?: string;
-  readonly runbooks?: string;
-} {
+export function servedLinks({ server: { externalUrl } }: Config) {
   const agent = externalUrl?.replace(/\/+$/, '');
   return agent === undefined ? {} : { agent, runbooks: `${agent}/runbooks` };
 }
@@ -95,3 +93,9 @@ export function timeOption(text: string): number {
     'It must be a time such as 2026-11-22T06:00:00Z, or a duration before now such as 6h.',
   );
 }
+
+export const runbooksOption = () =>
+  new Option(
+    '--runbooks <url>',
+    'URL of a folder of runbooks: alerts link to NAME.md in it (default: the runbooks at server.externalUrl)',
+  ).argParser(linkOption);

@@ -4,7 +4,7 @@ import type { Config } from '../config/schema.ts';
 import { writeYaml } from '../config/yaml-file.ts';
 import { warnOfBlindAlerts } from './blind-alerts.ts';
 import { configuredAlerts, type RuleCheck, testRules } from './offline-rules.ts';
-import { commandGroup, jobOption, linkOption, loadOptional, servedLinks } from './option-values.ts';
+import { commandGroup, jobOption, linkOption, loadOptional, runbooksOption, servedLinks } from './option-values.ts';
 import { DEFAULT_JOB, RULE_SETS, type RuleGroup, type RuleSet, type Settings, shippedRules } from './shipped.ts';
 
 const words = (verdict: string, reason: string | undefined) =>
@@ -32,8 +32,8 @@ function testCommand(): Command {
     .argument('<file...>', 'test case files')
     .option('--config <file>', 'configuration with the rules for files that contain none; needs no secrets')
     .action((files: string[], { config: file }: { config?: string }) => {
-      const loaded = loadOptional(file);
-      const cases = files.map(file => ({ file, checks: testRules(readRuleCase(file), loaded?.config) }));
+      const own = loadOptional(file);
+      const cases = files.map(file => ({ file, checks: testRules(readRuleCase(file), own) }));
       const checks = cases.flatMap(({ checks }) => checks);
       const lines = cases.flatMap(({ file, checks }) => checks.flatMap(check => toLines(file, check)));
       process.stdout.write(`${lines.join('\n')}\n`);
@@ -69,12 +69,6 @@ function configuredGroup(shipped: readonly RuleGroup[], config: Config): readonl
   return [{ name: 'delivery-configured', interval, rules }];
 }
 
-/** Returns the values in the configuration that the shipped rules depend on. */
-const settingsOf = (config: Config): Settings => ({
-  ...servedLinks(config),
-  enable: config.alerts.builtin?.enable ?? [],
-});
-
 function printCommand(): Command {
   return new Command('print')
     .description('print the shipped rules and the configured alerts as a Prometheus rule file (YAML)')
@@ -84,18 +78,15 @@ function printCommand(): Command {
     )
     .option('--set <names>', `sets of shipped rules: ${RULE_SETS.join(', ')}`, setsOption, ['default'])
     .option('--job <name>', 'scrape job of the agents', jobOption, DEFAULT_JOB)
-    .option(
-      '--runbooks <url>',
-      'URL of a folder of runbooks: alerts link to NAME.md in it (default: the runbooks at server.externalUrl)',
-      linkOption,
-    )
+    .addOption(runbooksOption())
     .option('--grafana <url>', 'address of Grafana: alerts link to its dashboards (default: no link)', linkOption)
     .action(async ({ config: file, set: sets, ...places }: PrintOptions) => {
-      const loaded = loadOptional(file);
-      if (loaded) await warnOfBlindAlerts(loaded.config, sets);
-      const rules = shippedRules({ ...(loaded && settingsOf(loaded.config)), ...places });
+      const own = loadOptional(file);
+      if (own) await warnOfBlindAlerts(own, sets);
+      const ofConfig = own && { ...servedLinks(own), enable: own.alerts.builtin?.enable ?? [] };
+      const rules = shippedRules({ ...ofConfig, ...places });
       const shipped = sets.map(set => rules[set]);
-      const configured = loaded ? configuredGroup(shipped, loaded.config) : [];
+      const configured = own ? configuredGroup(shipped, own) : [];
       process.stdout.write(writeYaml({ groups: [...shipped, ...configured] }));
     });
 }
