@@ -97,9 +97,7 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
   closing.add('loops', core.stop);
   const lost = Promise.withResolvers<void>();
   core.start(lost.resolve);
-  supervisor.addPart({
-    prepare: next => ({ commit: () => server.apply(settingsOf(next)), discard() {} }),
-  });
+  supervisor.applyToPort = next => server.apply(settingsOf(next));
   reloading = createReloading({ supervisor, log, configRead: base.process.configRead, env, tried });
   const { close: endReloading, tried: lastTried } = reloading;
   closing.add('reload', endReloading);

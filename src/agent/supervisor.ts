@@ -35,38 +35,6 @@ const AGENT_WIDE: Tenant = {
   save: nothing,
 };
 
-/** A part that all accounts share and that a reload replaces, such as the notifiers or the listener. */
-interface ProcessPart {
-  /** Creates the part for a configuration while the current part is in use. Has no effect if it rejects. */
-  prepare(loaded: LoadedConfig): Promise<PreparedPart> | PreparedPart;
-}
-
-/** Exactly one of its functions is called, once. They never reject. */
-interface PreparedPart {
-  commit(): Promise<void> | void;
-  discard(): Promise<void> | void;
-}
-
-/** Prepares all parts in order. If one rejects, discards those before it and rejects with its error. */
-async function prepareParts(parts: readonly ProcessPart[], loaded: LoadedConfig): Promise<PreparedPart> {
-  const prepared: PreparedPart[] = [];
-  async function discard(): Promise<void> {
-    for (const part of prepared.toReversed()) await part.discard();
-  }
-  try {
-    for (const part of parts) prepared.push(await part.prepare(loaded));
-  } catch (error) {
-    await discard();
-    throw error;
-  }
-  return {
-    discard,
-    async commit() {
-      for (const part of prepared) await part.commit();
-    },
-  };
-}
-
 /** Snapshot of the configuration and the accounts of this process. Replaced when either changes. */
 export interface AgentState {
   readonly loaded: LoadedConfig;
@@ -83,9 +51,10 @@ export interface AgentState {
 export class Supervisor {
   readonly alerting: Alerting;
   readonly traces: Traces;
+  /** Applies a reloaded configuration to the port, once it is open. */
+  applyToPort: (loaded: LoadedConfig) => void = () => undefined;
   readonly #base: AgentBase;
   readonly #autoCancel: AutoCancelAccounts;
-  readonly #parts: ProcessPart[];
   readonly #agentWide: Slot<Tenant>;
   readonly #accounts = new Map<string, Slot<RunningAccount>>();
   readonly #inTurn = pLimit(1);
@@ -118,15 +87,14 @@ export class Supervisor {
       },
       opened: () => undefined,
     });
-    this.#parts = this.#createParts();
   }
 
   /** Opens all accounts. In a group, the accounts are opened later, when this process leads. */
   static async open(loaded: LoadedConfig, base: AgentBase): Promise<Supervisor> {
     const opened = new Supervisor(loaded, base);
-    const parts = await prepareParts(opened.#parts, loaded);
     opened.#prepared = prepare(loaded, base);
-    await parts.commit();
+    const commit = await opened.#prepareParts(loaded);
+    await commit();
     await opened.reconcile();
     return opened;
   }
@@ -138,11 +106,6 @@ export class Supervisor {
 
   get loaded(): LoadedConfig {
     return this.#prepared.loaded;
-  }
-
-  /** Adds a part, which each reload replaces. The part must have the current configuration. */
-  addPart(part: ProcessPart): void {
-    this.#parts.push(part);
   }
 
   /** Starts the accounts; in a group, as soon as this process leads. `lost`: called when another process leads instead. */
@@ -167,8 +130,8 @@ export class Supervisor {
   reload(next: LoadedConfig): Promise<readonly string[]> {
     return this.#inTurn(async () => {
       const before = this.#prepared;
-      const parts = await prepareParts(this.#parts, next);
-      await this.#reconcile(prepare(next, this.#base, before), parts);
+      const prepared = prepare(next, this.#base, before);
+      await this.#reconcile(prepared, await this.#prepareParts(next));
       return changesBetween(before.loaded.config, next.config);
     });
   }
@@ -260,47 +223,33 @@ export class Supervisor {
     });
   }
 
-  /** Returns the process-wide parts in the order in which a reload replaces them. */
-  #createParts(): ProcessPart[] {
-    const { alerting, traces } = this;
-    const { env, log, secrets, process, clock, dispatchers } = this.#base;
-    return [
-      {
-        prepare: ({ config, hash }) => ({
-          commit: () => {
-            this.#autoCancel.use(config);
-            log.use(config.log);
-            secrets.use(config);
-            process.configLoaded(hash, clock.now());
-          },
-          // A new configuration may have created dispatchers.
-          discard: () => dispatchers.keep(dispatchersOf(this.#prepared, this.#running())),
-        }),
-      },
-      {
-        async prepare({ config }) {
-          const { host } = new URL(replicaUrlOf(config.server, env, hostname()));
-          const prepared = await traces.prepare(config.tracing, host);
-          return { commit: () => traces.use(prepared), discard: () => traces.discard(prepared) };
-        },
-      },
-      {
-        prepare({ config }) {
-          const receivers = alerting.sending.prepare(config);
-          return { commit: () => alerting.use(config, receivers), discard: () => undefined };
-        },
-      },
-    ];
+  /** Prepares the parts that all accounts share. Returns a function that replaces the current ones and never rejects. */
+  async #prepareParts(loaded: LoadedConfig): Promise<() => Promise<void>> {
+    const { config, hash } = loaded;
+    const { env, log, secrets, process, clock } = this.#base;
+    const { host } = new URL(replicaUrlOf(config.server, env, hostname()));
+    const receivers = this.alerting.sending.prepare(config);
+    // Last, because traces would have to be closed if a later part failed.
+    const traces = await this.traces.prepare(config.tracing, host);
+    return async () => {
+      this.#autoCancel.use(config);
+      log.use(config.log);
+      secrets.use(config);
+      process.configLoaded(hash, clock.now());
+      this.traces.use(traces);
+      await this.alerting.use(config, receivers);
+      this.applyToPort(loaded);
+    };
   }
 
-  async #reconcile(prepared: Prepared, parts?: PreparedPart): Promise<void> {
-    if (this.#stopping.signal.aborted) return parts?.discard();
+  async #reconcile(prepared: Prepared, commit?: () => Promise<void>): Promise<void> {
+    if (this.#stopping.signal.aborted) return;
     this.#isQueued = false;
     const slots = this.#slots();
     const isWanted = ({ name }: { readonly name: string }) => name === NO_ACCOUNT || prepared.desired.has(name);
     // Stop auto-cancel first: a removed rule must not cancel anything.
     await Promise.all(slots.map(slot => slot.stopActing(prepared, isWanted(slot))));
-    if (parts) await this.#activate(prepared, parts);
+    if (commit) await this.#activate(prepared, commit);
     // Close accounts before opening others: a renamed account uses the same account of the service.
     await Promise.all(slots.map(slot => slot.close(prepared, isWanted(slot))));
     for (const slot of this.#accounts.values()) {
@@ -319,13 +268,13 @@ export class Supervisor {
     await this.#base.dispatchers.keep(dispatchersOf(prepared, this.#running()));
   }
 
-  async #activate(prepared: Prepared, parts: PreparedPart): Promise<void> {
+  async #activate(prepared: Prepared, commit: () => Promise<void>): Promise<void> {
     this.#prepared = prepared;
     for (const slot of this.#slots()) slot.retry();
     // Keep this synchronous: label names of a family must match in every scrape.
     for (const { tenant, last } of this.#accounts.values()) (tenant ?? last)?.describe(prepared);
     this.#state = undefined;
-    await parts.commit();
+    await commit();
     this.#state = undefined;
   }
 

@@ -80,10 +80,6 @@ export class Traces {
     prepared.activate();
   }
 
-  async discard(prepared: PreparedTraces): Promise<void> {
-    if (prepared !== this.#current) await prepared.close();
-  }
-
   /** Sends pending spans, including spans of replaced traces. */
   async close(): Promise<void> {
     await Promise.all([this.#replaced, this.#current?.close()]);

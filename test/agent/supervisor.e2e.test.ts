@@ -72,7 +72,7 @@ it('keeps the connections of an account that could not be saved until the accoun
   const changed = configOf([accountNamed('a', { upstream: { connectTimeout: '9s' } })]);
   await supervisor.reload(changed);
   expect(isClosed()).toBe(false);
-  supervisor.addPart({ prepare: () => Promise.reject(new Error('refused')) });
+  vi.spyOn(supervisor.traces, 'prepare').mockRejectedValueOnce(new Error('refused'));
   await expect(supervisor.reload(changed)).rejects.toThrow('refused');
   expect(isClosed()).toBe(false);
   unwritable.clear();
