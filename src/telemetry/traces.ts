@@ -5,7 +5,7 @@ import type { Runtime } from '../kit/runtime.ts';
 import type { Env } from '../kit/secret.ts';
 import type { MessageSpans } from '../model/message-span.ts';
 import { isDisabled, type TracingOptions } from './options.ts';
-import { disableTracing, type ProcessTracer } from './tracing.ts';
+import { disableTracing } from './tracing.ts';
 
 export interface PreparedTraces {
   readonly id: string;
@@ -18,7 +18,6 @@ export interface PreparedTraces {
 
 interface TracesDeps extends Pick<Runtime, 'env' | 'log'> {
   readonly spans: Counter<'outcome'>;
-  readonly tracer: ProcessTracer;
 }
 
 /** Time limit of a flush (ms). Unsent spans are dropped. */
@@ -48,7 +47,7 @@ export class Traces {
    * as in its metrics. Rejects with an Error if a setting is unsupported.
    */
   async prepare(options: TracingOptions, instance: string): Promise<PreparedTraces> {
-    const { env, tracer } = this.#deps;
+    const { env } = this.#deps;
     const isOn = isTraced(options, env);
     const id = identityOf([isOn, options, instance]);
     const before = this.#current;
@@ -60,7 +59,6 @@ export class Traces {
       activate() {
         if (sdk) sdk.start();
         else if (before) disableTracing();
-        tracer.refresh();
       },
       async close() {
         if (!sdk) return;

@@ -5,8 +5,6 @@ import { version } from '../kit/version.ts';
 /** Semantic conventions that all spans follow. The messaging conventions are still in development. */
 export const SCHEMA_URL = 'https://opentelemetry.io/schemas/1.45.0';
 
-export type ProcessTracer = ReturnType<typeof createTracer>;
-
 /** Unregisters the SDK. Spans created afterwards are dropped. */
 export function disableTracing(): void {
   trace.disable();
@@ -20,16 +18,11 @@ const namespaced = (attributes: SpanAttributes): SpanAttributes =>
   );
 
 /** Creates a tracer that uses the currently registered SDK. */
-export function createTracer(): Tracer & { refresh(): void } {
+export function createTracer(): Tracer {
   const current = () => trace.getTracerProvider().getTracer('delivery-watch', version, { schemaUrl: SCHEMA_URL });
-  let tracer = current();
   return {
-    /** Switches to the SDK that is registered now. */
-    refresh() {
-      tracer = current();
-    },
     span: (name, attributes, work, { kind = 'internal', signal } = {}) =>
-      tracer.startActiveSpan(
+      current().startActiveSpan(
         name,
         { attributes: namespaced(attributes), kind: kind === 'client' ? SpanKind.CLIENT : SpanKind.INTERNAL },
         async span => {

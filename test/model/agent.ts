@@ -207,9 +207,7 @@ async function createHost(config: Config, id: string, life: ProcessLife, machine
 
   const quiet = createQuietTracer(write);
   /** Tracer that observes rounds and alert evaluations through their spans. */
-  const tracer: Tracer & { refresh(): void } = {
-    ...quiet,
-    refresh: () => undefined,
+  const tracer: Tracer = {
     span(name, attributes, work, kind) {
       const of = process;
       const { collector, round } = attributes as { readonly collector?: string; readonly round?: string };
