@@ -5,7 +5,6 @@ import type { Tracer } from '../src/kit/tracer.ts';
 import { createBudget } from '../src/upstream/budget.ts';
 import { createClient } from '../src/upstream/client.ts';
 import { createDispatcher } from '../src/upstream/dispatcher.ts';
-import { fixedToken } from '../src/upstream/token.ts';
 
 export const NO_TRACER: Tracer = {
   span: (_name, _attributes, work) => work({ set: () => undefined, fail: () => undefined }),
@@ -27,7 +26,7 @@ export async function createBenchClient(
   const client = createClient({
     addresses: { base: url, regional: url },
     flowControlKeyPath: '',
-    token: fixedToken(new Secret(token)),
+    token: async () => new Secret(token),
     budget: createBudget(limits, systemClock, () => undefined),
     dispatcher,
     timeout: 30_000,

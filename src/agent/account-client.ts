@@ -33,15 +33,6 @@ export interface ClientDeps extends Pick<Runtime, 'clock' | 'random' | 'log' | '
   readonly leadership?: Pick<Leadership, 'remaining' | 'confirm'> | undefined;
 }
 
-/** Returns how to read the account's record; undefined if that is not configured. */
-function managementOf({ management, paths, region }: AccountSettings, env: ClientDeps['env']) {
-  if (!management || paths.account === null) return undefined;
-  const { baseUrl, username, password } = management;
-  // Read at the first request, because without the password the agent can still read everything else.
-  const source = async () => tokenSource(password, env)();
-  return { baseUrl, username, password: source, path: paths.account, region };
-}
-
 /**
  * Creates the client of an account, which counts requests and enforces the budget. `before`: state stored by an earlier
  * process; `counted`: counters from before a reload.
@@ -52,7 +43,7 @@ export function createAccountClient(
   counted: AccountMeter | undefined,
   { env, dispatchers, requestSeconds, clock, random, log: agentLog, tracer, secrets, leadership }: ClientDeps,
 ) {
-  const { name, token, paths, upstream, collect } = settings;
+  const { name, token, management, paths, region, upstream, collect } = settings;
   let { actionToken } = settings;
   const collectors = [...enabledRounds(collect).keys()];
   const meter = createAccountMeter({ ...KNOWN, collectors }, counted);
@@ -82,7 +73,10 @@ export function createAccountClient(
     eventsPath: paths.events,
     flowControlKeyPath: paths.flowControlKey,
     token: tokenSource(token, env),
-    management: managementOf(settings, env),
+    management:
+      management && paths.account !== null
+        ? { ...management, password: tokenSource(management.password, env), path: paths.account, region }
+        : undefined,
     meter: timed,
     random,
     secrets: () => secrets.of(name),

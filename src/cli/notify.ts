@@ -24,10 +24,12 @@ function testNotice(notifier: string): Notice {
   };
 }
 
-/** Returns the result of `create`. If `create` throws because of a missing secret, exits with 2. */
-function tryTo<T>(command: Command, create: () => T): T {
+/** Creates receivers and reads their secrets. Exits with 2 if a secret is missing. */
+async function openReceivers(command: Command, settings: Parameters<typeof createReceivers>[0]) {
   try {
-    return create();
+    const { all } = createReceivers(settings);
+    for (const receiver of all) await receiver.identity();
+    return all;
   } catch (error) {
     return command.error(`error: ${error instanceof Error ? error.message : String(error)}`);
   }
@@ -49,14 +51,13 @@ const test = () => {
         if (notifiers.length === 0) command.error(`error: ${noSuchName('notifier', name, names)}`);
         const client = createPost();
         closing.add('the client', client.close);
-        const deps = { ...realDeps, post: client.post };
         const config = { alerts: { ...alerts, notifiers }, server };
-        const receivers = tryTo(command, () => createReceivers({ ...deps, config }));
+        const receivers = await openReceivers(command, { ...realDeps, post: client.post, config });
         const signal = stopSignal();
         let failed = 0;
-        for (const { member, send } of receivers.all) {
+        for (const { member, send } of receivers) {
           const { kind, answer } = await send([testNotice(name)], signal);
-          const address = receivers.all.length > 1 ? ` (address ${member + 1})` : '';
+          const address = receivers.length > 1 ? ` (address ${member + 1})` : '';
           process.stdout.write(`${name}${address}: ${kind === 'ok' ? 'accepted' : 'not accepted'}, ${answer}\n`);
           if (kind !== 'ok') failed += 1;
         }

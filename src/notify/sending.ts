@@ -53,7 +53,7 @@ export class Sending {
   #isStopped = false;
   #source: Source;
 
-  /** Throws if a secret of a notifier is missing. */
+  /** Throws if the variable of a header is missing. */
   constructor(config: SendingSettings, deps: SendingDeps) {
     this.#deps = deps;
     this.#config = config;
@@ -92,7 +92,7 @@ export class Sending {
     for (const delivery of this.#deliveries) delivery.unwatch(source);
   }
 
-  /** Creates the receivers of a configuration, for `use`. Throws if a secret is missing. */
+  /** Creates the receivers of a configuration, for `use`. Throws if the variable of a header is missing. */
   prepare(config: SendingSettings): Receivers {
     return createReceivers({ ...this.#deps, config, post: this.#client.post }, this.#receivers);
   }

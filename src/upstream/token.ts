@@ -8,37 +8,26 @@ import type { Call, Endpoint } from './send.ts';
 /** Returns the current token. Throws UpstreamError `unauthorized` if there is no token. */
 export type TokenSource = () => Promise<Secret>;
 
-export const fixedToken =
-  (token: Secret): TokenSource =>
-  async () =>
-    token;
-
-async function readSecret(path: string): Promise<string> {
-  const why = whyNotRead(await stat(path), MAX_SECRET_BYTES);
-  if (why !== undefined) throw new Error(why);
-  return readFile(path, 'utf8');
+async function readTokenFile(path: string): Promise<string> {
+  try {
+    const why = whyNotRead(await stat(path), MAX_SECRET_BYTES);
+    if (why !== undefined) throw new Error(why);
+    return await readFile(path, 'utf8');
+  } catch (cause) {
+    throw new UpstreamError('unauthorized', `the token file ${path} can't be read`, { cause });
+  }
 }
 
-/** Reads the token from a file for each request, because the file may change. */
-export const fileToken =
-  (path: string): TokenSource =>
+/** Creates a token source, which reads a file for each request, because the file may change. */
+export const tokenSource =
+  (setting: SecretSetting, env: Env): TokenSource =>
   async () => {
-    const text = await readSecret(path).catch(cause => {
-      throw new UpstreamError('unauthorized', `the token file ${path} can't be read`, { cause });
-    });
-    const token = toToken(text);
-    if (!token) throw new UpstreamError('unauthorized', `the token file ${path} contains no token`);
+    if ('literal' in setting) return setting.literal;
+    const place = 'file' in setting ? `the token file ${setting.file}` : `the environment variable ${setting.env}`;
+    const token = toToken('file' in setting ? await readTokenFile(setting.file) : (env[setting.env] ?? ''));
+    if (!token) throw new UpstreamError('unauthorized', `${place} contains no token`);
     return token;
   };
-
-/** Creates a token source. Throws UpstreamError `unauthorized` if the environment variable contains no token. */
-export function tokenSource(setting: SecretSetting, env: Env): TokenSource {
-  if ('file' in setting) return fileToken(setting.file);
-  if ('literal' in setting) return fixedToken(setting.literal);
-  const token = toToken(env[setting.env] ?? '');
-  if (!token) throw new UpstreamError('unauthorized', `the environment variable ${setting.env} contains no token`);
-  return fixedToken(token);
-}
 
 /** Explains why the service rejects a token with surrounding quotes in its value. */
 const quotesIn = (token: string): string => (/^["']|["']$/.test(token) ? "the token's value contains quotes: " : '');

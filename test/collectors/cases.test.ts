@@ -13,7 +13,6 @@ import {
 import { systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { createExposition } from '../../src/metrics/exposition.ts';
-import { fixedToken } from '../../src/upstream/token.ts';
 import { afterThisTest, createTestClient } from '../support/client.ts';
 import { collectOnly } from '../support/collect.ts';
 import { json, startHttpService } from '../support/http-service.ts';
@@ -72,7 +71,7 @@ async function collect(name: string, { now, options, stored = {}, answers, recor
     management: {
       baseUrl: service.url,
       username: 'ops@example.com',
-      password: fixedToken(new Secret('password')),
+      password: async () => new Secret('password'),
       path: '/v2/qstash/users',
       region: null,
     },

@@ -6,7 +6,6 @@ import type { Reader } from '../../src/upstream/api.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 import { createClient, type UpstreamClientDeps } from '../../src/upstream/client.ts';
 import { createDispatcher } from '../../src/upstream/dispatcher.ts';
-import { fixedToken } from '../../src/upstream/token.ts';
 import { createTestTracer } from './silent.ts';
 
 export const TOKEN = 'test-token';
@@ -52,7 +51,7 @@ export function createTestClient(
   const client = createClient({
     addresses: { base: baseUrl, regional: baseUrl },
     flowControlKeyPath: '/v2/flowControl/{flowControlKey}',
-    token: fixedToken(new Secret(TOKEN)),
+    token: async () => new Secret(TOKEN),
     budget: createBudget(limits, systemClock, () => undefined),
     dispatcher,
     timeout: 60_000,

@@ -2,7 +2,6 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/kit/secret.ts';
 import { findRecord, usageFrom } from '../../src/upstream/client.ts';
-import { fixedToken } from '../../src/upstream/token.ts';
 import { createTestClient, TOKEN } from '../support/client.ts';
 import { json, serve } from '../support/http-service.ts';
 
@@ -28,7 +27,7 @@ async function start(
     const [status, body] = answers[request.url ?? ''] ?? [404, { error: 'not found' }];
     json(response, body, status);
   });
-  const password = fixedToken(new Secret('api-key'));
+  const password = async () => new Secret('api-key');
   const management = { baseUrl: service.url, username: 'ops@example.com', password, path, region: null };
   // The service's own address does not exist: the account is read only from the management API.
   const test = createTestClient('http://127.0.0.1:9', { management });

@@ -1,7 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/kit/secret.ts';
-import { fixedToken } from '../../src/upstream/token.ts';
 import { allKeys, createTestClient } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
 import { json, serve } from '../support/http-service.ts';
@@ -95,7 +94,7 @@ describe('single flow-control keys', () => {
     for (const flowControlKeyPath of ['/v2/flowControl/{flowControlKey}', `${ROTATION}/{flowControlKey}`]) {
       const { reader } = createTestClient(emulator.url, {
         flowControlKeyPath,
-        token: fixedToken(new Secret(emulator.token)),
+        token: async () => new Secret(emulator.token),
       });
       expect(await reader.flowControlKey('a/b c?d', signal())).toMatchObject({ key: 'a/b c?d', waitlistSize: 9 });
       await expect(reader.flowControlKey('unheard of', signal())).rejects.toMatchObject({ reason: 'not_found' });

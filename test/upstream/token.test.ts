@@ -3,7 +3,7 @@ import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { Secret } from '../../src/kit/secret.ts';
 import type { UpstreamError } from '../../src/upstream/errors.ts';
-import { fileToken, RECHECK_AFTER } from '../../src/upstream/token.ts';
+import { RECHECK_AFTER, tokenSource } from '../../src/upstream/token.ts';
 import { allKeys, createTestClient, TOKEN } from '../support/client.ts';
 import { newFolder } from '../support/folder.ts';
 import { json, serve } from '../support/http-service.ts';
@@ -99,7 +99,7 @@ describe('rejected tokens', () => {
 describe('token files', () => {
   it('a token file is read again when it changes, and fails as unauthorized while missing or invalid', async () => {
     const path = join(newFolder(), 'token');
-    const token = fileToken(path);
+    const token = tokenSource({ file: path }, {});
     await expect(token()).rejects.toMatchObject({ reason: 'unauthorized' });
     await writeFile(path, 'first\n');
     expect((await token()).reveal()).toBe('first');
@@ -119,13 +119,15 @@ describe('token files', () => {
     await writeFile(long, 'x'.repeat(65_537));
     for (const path of ['/dev/zero', long]) {
       const message = `the token file ${path} can't be read`;
-      await expect(fileToken(path)()).rejects.toMatchObject({ reason: 'unauthorized', message });
+      await expect(tokenSource({ file: path }, {})()).rejects.toMatchObject({ reason: 'unauthorized', message });
     }
   });
 
   it('no request is sent or counted if the token file is unreadable', async () => {
     const service = await serve((_request, response) => json(response, []));
-    const { reader, counts } = createTestClient(service.url, { token: fileToken('/nonexistent/token') });
+    const { reader, counts } = createTestClient(service.url, {
+      token: tokenSource({ file: '/nonexistent/token' }, {}),
+    });
     await expect(allKeys(reader, signal())).rejects.toMatchObject({ reason: 'unauthorized' });
     expect(counts.requests).toEqual({});
     expect(service.requests).toEqual([]);

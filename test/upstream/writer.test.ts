@@ -6,7 +6,6 @@ import { systemClock } from '../../src/kit/clock.ts';
 import { Secret } from '../../src/kit/secret.ts';
 import { createBudget } from '../../src/upstream/budget.ts';
 import { UpstreamError } from '../../src/upstream/errors.ts';
-import { fixedToken } from '../../src/upstream/token.ts';
 import { TOKEN } from '../support/client.ts';
 import { emulate } from '../support/emulate.ts';
 import { atThisLoad } from '../support/eventually.ts';
@@ -23,7 +22,7 @@ async function emulateFailedRun(dialect: Partial<Dialect> = {}, fault?: FaultSee
     dialect,
     ...(fault && { faults: [{ endpoint: ENDPOINT, ...fault }] }),
   });
-  const token = fixedToken(new Secret(emulated.token));
+  const token = async () => new Secret(emulated.token);
   const dlqId = emulated.state.addFailedRun();
   return { emulated, dlqId, token };
 }
@@ -78,7 +77,7 @@ describe('rejected cancels', () => {
     async status => {
       const { emulated, dlqId } = await emulateFailedRun({ readOnlyWrite: status });
       const reading = createTestWriter(emulated.url, {
-        token: fixedToken(new Secret(emulated.credentials.readOnlyToken)),
+        token: async () => new Secret(emulated.credentials.readOnlyToken),
       });
       expect(await reading.cancel(dlqId)).toEqual({ kind: 'denied', status: Number(status) });
       expectOneDelete(emulated, dlqId);

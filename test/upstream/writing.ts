@@ -3,7 +3,6 @@ import { Secret } from '../../src/kit/secret.ts';
 import type { Tracer } from '../../src/kit/tracer.ts';
 import type { Budget } from '../../src/upstream/budget.ts';
 import { createDispatcher } from '../../src/upstream/dispatcher.ts';
-import { fixedToken } from '../../src/upstream/token.ts';
 import { createWriter, type WriterDeps } from '../../src/upstream/writer.ts';
 import { afterThisTest, TOKEN } from '../support/client.ts';
 
@@ -39,7 +38,7 @@ export function createTestWriter(regional: string, overrides: Partial<WriterDeps
   afterThisTest(() => dispatcher.destroy());
   const writer = createWriter({
     addresses: { regional },
-    token: fixedToken(new Secret(TOKEN)),
+    token: async () => new Secret(TOKEN),
     budget,
     dispatcher,
     timeout: 60_000,

@@ -10,7 +10,6 @@ import { createCollectorState } from '../../../src/scheduler/board.ts';
 import { createRunner } from '../../../src/scheduler/runner.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { fixedToken } from '../../../src/upstream/token.ts';
 import { afterThisTest, createTestClient } from '../../support/client.ts';
 import { samplesBy } from '../../support/samples.ts';
 import { createTestLog, createTestTracer } from '../../support/silent.ts';
@@ -61,7 +60,7 @@ function createAgent(emulator: Emulator, account: EmulatedAccount, inner: Store)
   let onAnswer = () => {};
   const none = { inc: () => undefined, observe: () => undefined };
   const { reader } = createTestClient(emulator.url, {
-    token: fixedToken(new Secret(account.token)),
+    token: async () => new Secret(account.token),
     meter: { requests: { inc: () => onAnswer() }, seconds: none, bytes: none, rowsRejected: none, listsMissing: none },
   });
 

@@ -7,7 +7,6 @@ import { createCollectorState } from '../../../src/scheduler/board.ts';
 import { createRunner } from '../../../src/scheduler/runner.ts';
 import { createMemoryStore } from '../../../src/store/memory.ts';
 import type { Store } from '../../../src/store/store.ts';
-import { fixedToken } from '../../../src/upstream/token.ts';
 import { createTestClient } from '../../support/client.ts';
 import { samplesBy } from '../../support/samples.ts';
 import { createTestLog, createTestTracer } from '../../support/silent.ts';
@@ -32,7 +31,7 @@ export async function createFilterAgent({
   store = createMemoryStore(),
 }: Options) {
   const collector = createDlq(dlq.options.parse({ filters }));
-  const { reader, counts } = createTestClient(url, { timeout, ...(token && { token: fixedToken(new Secret(token)) }) });
+  const { reader, counts } = createTestClient(url, { timeout, ...(token && { token: async () => new Secret(token) }) });
   const clock = { ...systemClock, now };
   const state = createCollectorState<DlqFacts>(
     { account: 'a', collector: dlq.name },
