@@ -339,13 +339,13 @@ async function* pagesOf<Row extends ListedRow>(
   // A cursor is valid only for the path that returned it.
   let found = place;
   const readFound = (cursor: string | undefined) =>
-    found.first(async path => {
+    found(async path => {
       const page = await readPage(path, cursor);
       found = listPath(path);
       return page;
     });
   try {
-    yield* paginate(`GET ${place.latest}`, readFound);
+    yield* paginate(endpoint, readFound);
   } catch (error) {
     countMissing(deps, endpoint, error);
     throw error;

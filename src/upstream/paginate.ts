@@ -42,14 +42,13 @@ export async function* paginate<Row>(
   throw new UpstreamError('invalid_response', `${what}: no end after ${MAX_PAGES} pages`);
 }
 
-export interface ListPath {
-  /** The only path, or the candidate to try first. */
-  readonly latest: string;
-  /** Calls `read` with each candidate until the service supports one. Later calls try that candidate first. */
-  first<T>(read: (path: string) => Promise<T>): Promise<T>;
-}
+/** Calls `read` with each candidate path until the service supports one. Later calls try that candidate first. */
+export type ListPath = <T>(read: (path: string) => Promise<T>) => Promise<T>;
 
-export const listPath = (path: string): ListPath => ({ latest: path, first: read => read(path) });
+export const listPath =
+  (path: string): ListPath =>
+  read =>
+    read(path);
 
 /** Candidate paths of the event log. The path is being renamed, so services support either path or both. */
 const EVENT_PATHS = ['/v2/events', '/v2/logs'];
@@ -58,23 +57,18 @@ const EVENT_PATHS = ['/v2/events', '/v2/logs'];
 export function eventsPath(setting: string): ListPath {
   if (setting !== 'auto') return listPath(setting);
   let paths: readonly string[] = EVENT_PATHS;
-  return {
-    get latest() {
-      return paths[0] as string;
-    },
-    async first(read) {
-      let unknown: unknown;
-      for (const path of paths) {
-        try {
-          const found = await read(path);
-          paths = [path, ...EVENT_PATHS.filter(other => other !== path)];
-          return found;
-        } catch (error) {
-          if (!isMissingPath(error)) throw error;
-          unknown ??= error;
-        }
+  return async read => {
+    let unknown: unknown;
+    for (const path of paths) {
+      try {
+        const found = await read(path);
+        paths = [path, ...EVENT_PATHS.filter(other => other !== path)];
+        return found;
+      } catch (error) {
+        if (!isMissingPath(error)) throw error;
+        unknown ??= error;
       }
-      throw unknown;
-    },
+    }
+    throw unknown;
   };
 }

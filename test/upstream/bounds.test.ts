@@ -59,7 +59,7 @@ describe('bounds', () => {
     const { reader } = createTestClient(service.url);
     await expect(allRows(reader.dlqPages({}, signal()))).rejects.toMatchObject({
       reason: 'invalid_response',
-      message: 'GET /v2/dlq: a cursor of 5000 characters',
+      message: 'dlq: a cursor of 5000 characters',
     });
   });
 
