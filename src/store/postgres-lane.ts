@@ -131,7 +131,6 @@ export function createLane(database: PostgresDatabase, fence: Fence | undefined)
   }
 
   return {
-    claim,
     write,
     /** Whether a write failed with an unknown outcome and may take effect until the next write returns. */
     isUnsettled: (): boolean => id === undefined && tried.length > 0,

@@ -36,10 +36,7 @@ const valuesOfSql = (schema: string) => `
   SELECT account, value FROM known CROSS JOIN LATERAL
     (SELECT value FROM ${schema}.rows WHERE rows.account = known.account AND key = $1 OFFSET 0) AS found`;
 
-function createPostgresStore(
-  database: PostgresDatabase,
-  { fence, lease }: Partial<LeaseParts>,
-): Store & { claim(): Promise<void> } {
+function createPostgresStore(database: PostgresDatabase, { fence, lease }: Partial<LeaseParts>): Store {
   const { schema, subject } = database;
   const where = `FROM ${schema}.rows WHERE account = $1 AND key >= $2`;
   let closed = false;
@@ -85,9 +82,6 @@ function createPostgresStore(
 
   return {
     ...(lease ? { lease } : {}),
-    async claim() {
-      for (const lane of lanes) await lane.claim();
-    },
     async scan(account, prefix) {
       const rows = await rowsOf('value', account, prefix);
       return new Map(rows.map(({ key, value }) => [unescapeText(String(key)), unescapeText(String(value))]));
@@ -151,7 +145,8 @@ export const openPostgresStore = (settings: PostgresSettings, deps: PostgresStor
   opened(settings, deps, async database => {
     await createPostgresSchema(database);
     const store = createPostgresStore(database, deps.leaseOf?.(database) ?? {});
-    await store.claim();
+    // Proves at startup that writing works.
+    await store.command([]);
     return store;
   });
 
