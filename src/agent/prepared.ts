@@ -4,10 +4,10 @@ import { schedulesOf } from '../collectors/index.ts';
 import type { LoadedConfig } from '../config/load.ts';
 import type { AccountSettings, Config } from '../config/schema.ts';
 import { identityOf } from '../kit/identity.ts';
-import type { Family } from '../metrics/family.ts';
 import { accountInfoFamily } from '../metrics/own.ts';
 import { tracesMessages } from '../telemetry/traces.ts';
 import type { AgentBase } from './base.ts';
+
 export interface DesiredAccount {
   readonly settings: AccountSettings;
   /** Hash of all settings that affect polling, including secrets. */
@@ -40,12 +40,7 @@ function identityOfReading(settings: AccountSettings, config: Config, env: Agent
 }
 
 /** A validated configuration and its accounts. */
-export interface Prepared {
-  readonly loaded: LoadedConfig;
-  readonly desired: ReadonlyMap<string, DesiredAccount>;
-  /** `delivery_account_info`, with labels that depend on all accounts. */
-  readonly info: Family;
-}
+export type Prepared = ReturnType<typeof prepare>;
 
 /** The content of a slot: an account, or the agent-wide part. */
 export interface Tenant {
@@ -64,19 +59,18 @@ export interface Tenant {
 }
 
 /** Derives the accounts from a configuration. */
-export function prepare(
-  loaded: LoadedConfig,
-  { dispatchers, env }: Pick<AgentBase, 'dispatchers' | 'env'>,
-  before?: Prepared,
-): Prepared {
+export function prepare(loaded: LoadedConfig, { dispatchers, env }: Pick<AgentBase, 'dispatchers' | 'env'>) {
   const { config } = loaded;
   const desired = config.accounts.map((settings): [string, DesiredAccount] => [
     settings.name,
     { settings, identity: identityOfReading(settings, config, env), dispatcher: dispatchers.for(settings.upstream) },
   ]);
-  const info = accountInfoFamily(config.accounts.map(({ labels }) => labels));
-  const isSame = before && JSON.stringify(before.info) === JSON.stringify(info);
-  return { loaded, desired: new Map(desired), info: isSame ? before.info : info };
+  return {
+    loaded,
+    desired: new Map(desired),
+    /** `delivery_account_info`, with labels that depend on all accounts. */
+    info: accountInfoFamily(config.accounts.map(({ labels }) => labels)),
+  };
 }
 
 /** Returns the dispatchers in use, including dispatchers of accounts that still run with earlier settings. */

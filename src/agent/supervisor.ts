@@ -130,7 +130,7 @@ export class Supervisor {
   reload(next: LoadedConfig): Promise<readonly string[]> {
     return this.#inTurn(async () => {
       const before = this.#prepared;
-      const prepared = prepare(next, this.#base, before);
+      const prepared = prepare(next, this.#base);
       await this.#reconcile(prepared, await this.#prepareParts(next));
       return changesBetween(before.loaded.config, next.config);
     });
