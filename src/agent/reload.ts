@@ -1,6 +1,7 @@
 import { createHash } from 'node:crypto';
 import { readFile, stat } from 'node:fs/promises';
 import { ENVIRONMENT, environmentText } from '../config/default-file.ts';
+import { valueAt } from '../config/errors.ts';
 import { namedFiles, ownFiles } from '../config/files.ts';
 import { ConfigError, type LoadedConfig, type LocatedError, loadConfig, withPath } from '../config/load.ts';
 import type { ReloadError, ReloadResult } from '../http/served.ts';
@@ -48,22 +49,16 @@ export interface ReloadDeps extends Pick<Runtime, 'log' | 'env'> {
   readonly tried: FilesState | undefined;
 }
 
-const FIXED: readonly (readonly [path: string[], of: (config: LoadedConfig['config']) => unknown])[] = [
-  [['store', 'kind'], ({ store }) => store.kind],
-  [['store', 'path'], ({ store }) => store.path],
-  [['store', 'url'], ({ store }) => store.url],
-  [['store', 'schema'], ({ store }) => store.schema],
-  [['store', 'lease'], ({ store }) => store.lease],
-  [['server', 'replicaUrl'], ({ server }) => server.replicaUrl],
-  [['server', 'listen'], ({ server }) => server.listen],
-  [['server', 'probesListen'], ({ server }) => server.probesListen],
-  [['server', 'webConfigFile'], ({ server }) => server.webConfigFile],
+/** Settings that change only with a restart. */
+const FIXED = [
+  ...['kind', 'path', 'url', 'schema', 'lease'].map(key => ['store', key]),
+  ...['replicaUrl', 'listen', 'probesListen', 'webConfigFile'].map(key => ['server', key]),
 ];
 
 function refusals(before: LoadedConfig, next: LoadedConfig): LocatedError[] {
   const { file } = next;
-  return FIXED.flatMap(([path, of]): LocatedError[] => {
-    if (identityOf(of(before.config)) === identityOf(of(next.config))) return [];
+  return FIXED.flatMap((path): LocatedError[] => {
+    if (identityOf(valueAt(before.config, path)) === identityOf(valueAt(next.config, path))) return [];
     const place = next.place?.(path) ?? { file, line: 1, column: 1, path: path.join('.') };
     return [{ ...place, message: `can't change while the agent runs; restart the agent to apply the change` }];
   });
@@ -106,22 +101,11 @@ export function createReloading({ supervisor, log, env, configRead, ...deps }: R
     return { faults: faults.map(toReloadError) };
   }
 
-  /** Loads the configuration. Repeats a failed load if the files changed during it. */
-  async function load(): Promise<LoadedConfig> {
-    for (;;) {
-      tried = await readState(supervisor.loaded);
-      try {
-        return loadConfig(supervisor.loaded.file, env);
-      } catch (error) {
-        if (isSameState(tried, await readState(supervisor.loaded))) throw error;
-      }
-    }
-  }
-
   async function attempt(): Promise<ReloadResult> {
     const { file } = supervisor.loaded;
     try {
-      const next = await load();
+      tried = await readState(supervisor.loaded);
+      const next = loadConfig(file, env);
       for (const { message, ...place } of next.warnings) log.warn(place, withPath(place.path, message));
       tried = { ...(await readState(next)), hash: next.filesHash };
       const refused = refusals(supervisor.loaded, next);
