@@ -129,14 +129,6 @@ function checkTarget({ onTimeWithin, window }: Config['objectives'], at: At, rep
   }
 }
 
-function checkObjectives({ objectives, accounts }: Config, report: Reporter): void {
-  checkTarget(objectives, (...keys) => ['objectives', ...keys], report);
-  for (const [index, account] of accounts.entries()) {
-    if (!report.isGiven(['accounts', index, 'objectives'])) continue;
-    checkTarget(account.objectives, inheritedAt('objectives', index, report), report);
-  }
-}
-
 /** Returns the number of requests per day without optional collectors if rounds find nothing new and each list has one page. */
 function minRequestsPerDay({ collect }: Pick<AccountSettings, 'collect'>): number {
   return [...enabledRounds(collect)]
@@ -207,16 +199,14 @@ export function checkSettings(config: Config, now: number, report: Reporter): vo
   if (probesListen !== null && isSamePort(listen, probesListen)) {
     report.error(['server', 'probesListen'], `must be another port than server.listen, ${listen}`);
   }
-  checkCollect(config.collect, (...keys) => ['collect', ...keys], report);
+  // Errors in inherited values have the same place in every account, and are reported once.
   for (const [index, account] of config.accounts.entries()) {
-    if (report.isGiven(['accounts', index, 'collect'])) {
-      checkCollect(account.collect, inheritedAt('collect', index, report), report);
-    }
+    checkCollect(account.collect, inheritedAt('collect', index, report), report);
+    checkTarget(account.objectives, inheritedAt('objectives', index, report), report);
     checkBudget(account, ['accounts', index], report);
     checkPublicPlan(account, ['accounts', index], report);
     checkBaseUrls(account, ['accounts', index], report);
   }
-  checkObjectives(config, report);
   const { alerts, autoCancel } = config;
   checkInterval(alerts.evaluateEvery, ['alerts', 'evaluateEvery'], report);
   if (config.heartbeat) checkInterval(config.heartbeat.every, ['heartbeat', 'every'], report);
