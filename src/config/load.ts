@@ -6,7 +6,6 @@ import { systemClock } from '../kit/clock.ts';
 import { createOccurrences } from '../kit/cron.ts';
 import { formatDuration } from '../kit/duration.ts';
 import type { Env } from '../kit/secret.ts';
-import type { StoreOptions } from '../store/options.ts';
 import { checkAlerts } from './alerts.ts';
 import {
   ConfigError,
@@ -207,10 +206,7 @@ export function parseConfig(text: string, file: string, env?: Env, now = systemC
   return { file, config, hash, filesHash, warnings: sortedErrors(warnings), place };
 }
 
-export interface StoreSettings {
-  readonly store: StoreOptions;
-  readonly accounts: readonly string[];
-}
+export type StoreSettings = ReturnType<typeof loadStoreSettings>;
 
 /** Schema with only the section `store`. Ignores other sections. */
 const storeSection = z.object({ store: ConfigInput.shape.store });
@@ -219,7 +215,7 @@ const storeSection = z.object({ store: ConfigInput.shape.store });
  * Reads only `store` and the names of accounts: a pause must work even if the rest of the file is invalid. Throws
  * ConfigError if `store` cannot be read or, with `needsAccounts`, if the names may be incomplete.
  */
-export function loadStoreSettings(file: string, needsAccounts = false): StoreSettings {
+export function loadStoreSettings(file: string, needsAccounts = false) {
   const { main, raw, errors, place } = gather(readText(file), file);
   const hasStore = !main.isBroken || (valueAt(raw, ['store']) !== undefined && main.isSure(['store']));
   const hasAccounts = !main.isBroken && errors.every(error => error.file === file);

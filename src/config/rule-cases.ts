@@ -59,32 +59,21 @@ const caseFile = z.strictObject({
     .min(1, { error: 'must not be empty' }),
 });
 
-type CaseFile = z.output<typeof caseFile>;
-type When = z.output<typeof when>;
-
 /** A test case for rules. Times are in milliseconds since the Unix epoch. */
-export interface RuleCase extends Omit<CaseFile, 'start' | 'snapshots' | 'events' | 'expect'> {
-  /** In ascending order of time, without duplicates. */
-  readonly walks: readonly { readonly at: number; readonly snapshot: number }[];
-  readonly snapshots: readonly { readonly complete: boolean; readonly dlq: readonly object[] }[];
-  /** Undefined if the event log is not read. */
-  readonly events: readonly { readonly messageId: string; readonly at: number }[] | undefined;
-  readonly expect: readonly (Omit<CaseFile['expect'][number], 'at'> & { readonly at: number })[];
-  error(path: Path, message: string): LocatedError;
-}
+export type RuleCase = ReturnType<typeof readRuleCase>;
 
 /** Maximum number of walks per case: half a year with one walk every three minutes. */
 const MAX_WALKS = 100_000;
 
 /** Reads a test case. Throws ConfigError with all errors. */
-export function readRuleCase(file: string): RuleCase {
+export function readRuleCase(file: string) {
   const yaml = readYaml(readText(file), file);
   if (yaml.errors.length > 0) throw new ConfigError(yaml.errors);
   const error = (path: Path, message: string): LocatedError => ({ ...yaml.locate(path), message });
   const { data, errors } = parseContent(caseFile, yaml.content ?? {}, yaml.locate);
   if (!data) throw new ConfigError(errors);
   const { start, ...rest } = data;
-  const resolve = (time: When) => (time.at === undefined ? start + time.after : time.at);
+  const resolve = (time: z.output<typeof when>) => (time.at === undefined ? start + time.after : time.at);
   const walks: { at: number; snapshot: number }[] = [];
   for (const [snapshot, { at, every, until }] of rest.snapshots.entries()) {
     const first = resolve(at);
@@ -104,7 +93,9 @@ export function readRuleCase(file: string): RuleCase {
   }
   return {
     ...rest,
+    /** In ascending order of time, without duplicates. */
     walks,
+    /** Undefined if the event log is not read. */
     events: rest.events?.map(({ messageId, at }) => ({ messageId, at: resolve(at) })),
     expect: rest.expect.map(expected => ({ ...expected, at: resolve(expected.at) })),
     error,
