@@ -70,6 +70,10 @@ export interface Reporter {
   isGiven(path: Path): boolean;
 }
 
+/** Returns the message for a reference to an environment variable in text. */
+export const notExpanded = (variable: string) =>
+  `variables are not expanded here; write a secret as { env: ${variable} }, anything else as the value itself`;
+
 /** Returns the message for an unknown name. `existing`: the declared names. */
 export function noSuchName(kind: string, name: string, existing: readonly string[]): string {
   return `there is no ${kind} called ${name}${existing.length === 0 ? '' : `; there are: ${someOf(existing)}`}`;

@@ -8,7 +8,7 @@ import { addressError, FORMATS } from '../notify/options.ts';
 import { urlError, urlWarning } from '../store/options.ts';
 import { isDisabled, isOtlp, otlpReceiver, tracesProtocol } from '../telemetry/options.ts';
 import { addressesOf, proxyError } from '../upstream/options.ts';
-import type { Path, Reporter } from './errors.ts';
+import { notExpanded, type Path, type Reporter } from './errors.ts';
 import type { AccountSettings, Config } from './schema.ts';
 import { readText, tryRead } from './text-file.ts';
 
@@ -271,17 +271,6 @@ const FREE_TEXT_KEYS: readonly string[] = [
   'watch',
   'reason',
 ];
-const SECRET_KEYS: Path = [
-  'token',
-  'actionToken',
-  'password',
-  'secret',
-  'proxy',
-  'headers',
-  'webhook',
-  'heartbeat',
-  'url',
-];
 /** Matches `${NAME}`, also with a default, and a lone `$NAME`. */
 const VARIABLE = /\$\{([A-Za-z_]\w*)[^}]*\}|^\$([A-Z_][A-Z0-9_]*)$/;
 
@@ -290,9 +279,7 @@ export function expansions(value: unknown, path: Path = []): { readonly path: Pa
   if (typeof value === 'string') {
     const [, braced, bare] = VARIABLE.exec(value) ?? [];
     const name = braced ?? bare;
-    if (name === undefined) return [];
-    const instead = path.some(key => SECRET_KEYS.includes(key)) ? `write { env: ${name} }` : 'write the value itself';
-    return [{ path, message: `variables are not expanded here; ${instead}` }];
+    return name === undefined ? [] : [{ path, message: notExpanded(name) }];
   }
   if (typeof value !== 'object' || value === null) return [];
   return Object.entries(value).flatMap(([key, inner]) =>

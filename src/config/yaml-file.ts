@@ -13,7 +13,15 @@ import {
 } from 'yaml';
 import { z } from 'zod';
 import { escaped } from '../kit/text.ts';
-import { type FileLocation, formatPath, type LocatedError, type Path, toErrors, valueAt } from './errors.ts';
+import {
+  type FileLocation,
+  formatPath,
+  type LocatedError,
+  notExpanded,
+  type Path,
+  toErrors,
+  valueAt,
+} from './errors.ts';
 import { ConfigInput } from './schema.ts';
 
 export type YamlFile = ReturnType<typeof readYaml>;
@@ -67,10 +75,7 @@ const MISSING: readonly (readonly [word: string, message: string])[] = [
 function explanationOf(code: string, parserMessage: string, text: string, at: number): { at: number; message: string } {
   // The parser reads the braces of `${NAME}` as a nested collection.
   const [, variable] = /^\$\{([A-Za-z_]\w*)/.exec(text.slice(at - 1)) ?? [];
-  if (variable !== undefined) {
-    const message = `variables are not expanded here; write a secret as { env: ${variable} }, anything else as the value itself`;
-    return { at: at - 1, message };
-  }
+  if (variable !== undefined) return { at: at - 1, message: notExpanded(variable) };
   const [, missing] = MISSING.find(([word]) => code === 'MISSING_CHAR' && parserMessage.includes(word)) ?? [];
   const isOpen = code === 'BAD_INDENT' && parserMessage.startsWith('Flow');
   const known = isOpen ? 'a { or [ opened above is not closed' : (missing ?? MESSAGES[code]);

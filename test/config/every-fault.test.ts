@@ -148,7 +148,7 @@ schedules:
   expect(faultText(parse(sections)).split('\n')).toEqual([
     expect.stringMatching(/^x\.yaml:1:11: server\.lisen: unknown key; allowed here: listen, /),
     expect.stringMatching(/^x\.yaml:6:22: upstream\.timeout: must be a duration/),
-    'x.yaml:6:35: upstream.proxy: variables are not expanded here; write { env: PROXY }',
+    'x.yaml:6:35: upstream.proxy: variables are not expanded here; write a secret as { env: PROXY }, anything else as the value itself',
   ]);
   expect(faultText(parse(across))).toBe(
     'x.yaml:2:57: accounts[0].token: the environment variable NOT_SET is not set\n' +
