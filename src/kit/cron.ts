@@ -11,34 +11,26 @@ function nextDue(cron: string, tz: string, at: number): number | undefined {
   return parseCron(cron, tz).nextRun(new Date(at))?.getTime();
 }
 
-const NEVER = 'never occurs';
-
-/** Describes the error in an expression; undefined if it is valid and has an occurrence. */
-export function cronError(cron: string): string | undefined {
+/** Whether `work` returns true and does not throw. */
+function succeeds(work: () => boolean): boolean {
   try {
-    // Croner also accepts dates and nicknames, which other programs do not support.
-    if (cron.trim().split(/\s+/).length === 5) return nextDue(cron, 'UTC', 0) === undefined ? NEVER : undefined;
-  } catch {}
-  return "must be a cron expression of five fields, such as '0 8 * * 1-5'";
-}
-
-export function isTimeZone(tz: string): boolean {
-  try {
-    new Intl.DateTimeFormat('en', { timeZone: tz });
-    return true;
+    return work();
   } catch {
     return false;
   }
 }
 
-export const CronText = z.string().superRefine((cron, context) => {
-  const message = cronError(cron);
-  if (message) context.addIssue({ code: 'custom', message });
-});
+export const CronText = z.string().refine(
+  // Croner also accepts dates and nicknames, which other programs do not support.
+  cron => cron.trim().split(/\s+/).length === 5 && succeeds(() => nextDue(cron, 'UTC', 0) !== undefined),
+  { error: "must be a cron expression of five fields with an occurrence, such as '0 8 * * 1-5'" },
+);
 
 export const TimeZone = z
   .string()
-  .refine(isTimeZone, { error: 'must be a time zone such as Europe/Amsterdam' })
+  .refine(timeZone => succeeds(() => Boolean(new Intl.DateTimeFormat('en', { timeZone }))), {
+    error: 'must be a time zone such as Europe/Amsterdam',
+  })
   .default('UTC');
 
 export const cronWindow = z.strictObject({

@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { createOccurrences, cronError, isTimeZone } from '../../src/kit/cron.ts';
+import { CronText, createOccurrences, TimeZone } from '../../src/kit/cron.ts';
 import { clockChange } from '../support/clock-changes.ts';
 import { runs } from '../support/runs.ts';
 
@@ -66,19 +66,30 @@ describe('occurrences', () => {
     ));
 });
 
-it('cronError accepts only expressions with five fields and at least one occurrence', () => {
+it('cron settings must be expressions with five fields and at least one occurrence', () => {
   for (const good of ['0 8 * * 1-5', '*/10 * * * *', '0 0 29 2 *', ' 0 8  * * MON ']) {
-    expect(cronError(good)).toBeUndefined();
+    expect([good, CronText.safeParse(good).success]).toEqual([good, true]);
   }
-  for (const bad of ['', '0 8 * *', '0 0 8 * * 1', '@daily', '2027-01-01T00:00:00', '0 25 * * *', 'a b c d e']) {
-    expect(cronError(bad)).toMatch(/^must be a cron expression/);
-  }
-  expect(cronError('0 0 31 2 *')).toBe('never occurs');
+  const wrong = [
+    '',
+    '0 8 * *',
+    '0 0 8 * * 1',
+    '@daily',
+    '2027-01-01T00:00:00',
+    '0 25 * * *',
+    'a b c d e',
+    '0 0 31 2 *',
+  ];
+  for (const bad of wrong) expect([bad, CronText.safeParse(bad).success]).toEqual([bad, false]);
 });
 
-it('isTimeZone recognizes time zones', () => {
-  expect(isTimeZone('Europe/Amsterdam')).toBe(true);
-  expect(isTimeZone('UTC')).toBe(true);
-  expect(isTimeZone('Mars/Olympus')).toBe(false);
-  expect(isTimeZone('')).toBe(false);
+it('time zone settings must be IANA time zones', () => {
+  for (const [name, isZone] of [
+    ['Europe/Amsterdam', true],
+    ['UTC', true],
+    ['Mars/Olympus', false],
+    ['', false],
+  ] as const) {
+    expect([name, TimeZone.safeParse(name).success]).toEqual([name, isZone]);
+  }
 });
