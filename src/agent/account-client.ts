@@ -4,6 +4,7 @@ import type { SecretValues } from '../config/secrets.ts';
 import type { Histogram } from '../kit/counter.ts';
 import type { Log } from '../kit/log.ts';
 import type { Runtime } from '../kit/runtime.ts';
+import type { SecretSetting } from '../kit/secret.ts';
 import { limitLookups } from '../lookup/limit.ts';
 import { type AccountMeter, createAccountMeter, knownRequests } from '../metrics/own.ts';
 import type { Leadership } from '../replicas/leadership.ts';
@@ -24,8 +25,7 @@ import type { StoredAccount } from './account-rows.ts';
 
 const KNOWN = knownRequests(ENDPOINTS, REQUEST_OUTCOMES);
 
-export interface ClientDeps extends Pick<Runtime, 'clock' | 'random' | 'log' | 'tracer'> {
-  readonly env: Readonly<Record<string, string | undefined>>;
+export interface ClientDeps extends Runtime {
   readonly dispatchers: Pick<Dispatchers, 'for'>;
   readonly requestSeconds: Histogram<'endpoint'>;
   readonly secrets: Pick<SecretValues, 'of'>;
@@ -44,7 +44,6 @@ export function createAccountClient(
   { env, dispatchers, requestSeconds, clock, random, log: agentLog, tracer, secrets, leadership }: ClientDeps,
 ) {
   const { name, token, management, paths, region, upstream, collect } = settings;
-  let { actionToken } = settings;
   const collectors = [...enabledRounds(collect).keys()];
   const meter = createAccountMeter({ ...KNOWN, collectors }, counted);
   const onWait = (seconds: number) => meter.budgetWait.inc({}, seconds);
@@ -88,11 +87,7 @@ export function createAccountClient(
     log,
     at: client.at,
     /** Creates a writer that uses the same budget. Only auto-cancel may use the writer, because auto-cancel keeps a journal. */
-    createWriter: () => createWriter({ ...common, token: tokenSource(actionToken ?? token, env), meter: timed }),
-    /** Replaces the action token for writers that are created later. */
-    useActionToken(next: AccountSettings['actionToken']): void {
-      actionToken = next;
-    },
+    createWriter: (action: SecretSetting) => createWriter({ ...common, token: tokenSource(action, env), meter: timed }),
     /** Returns whether the last conclusive token check, maybe by an earlier process, failed; undefined before the first. */
     isTokenRejected: () => tokenRejected,
     isTokenKnown: () => isTokenKnown,

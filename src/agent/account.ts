@@ -88,6 +88,7 @@ export async function openAccount(given: AccountSettings, deps: AccountDeps, las
   return {
     ...client,
     name,
+    createWriter: () => client.createWriter(settings.actionToken ?? settings.token),
     /** For callers that run rounds individually instead of calling `start`. */
     rounds,
     facts,
@@ -98,7 +99,6 @@ export async function openAccount(given: AccountSettings, deps: AccountDeps, las
     async use(next: AccountSettings): Promise<void> {
       if (next === settings) return;
       settings = next;
-      client.useActionToken(next.actionToken);
       await rounds.find(({ collector }) => collector === accountPlan.name)?.run(new AbortController().signal);
     },
     inherit: () => new Map(states.map(state => [state.collector, state.inherit()])),

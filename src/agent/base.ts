@@ -27,8 +27,7 @@ import { createStoredKey } from './peer-key.ts';
 /** Intervals (ms). */
 const INTERVALS = { save: 15_000, act: 1000, orders: 1000, sample: SAMPLE_EVERY, retry: 1000 };
 
-export interface PartsDeps extends Pick<Runtime, 'clock' | 'random'> {
-  readonly env: Readonly<Record<string, string | undefined>>;
+export interface PartsDeps extends Pick<Runtime, 'env' | 'clock' | 'random'> {
   readonly bounds?: Partial<Bounds>;
   readonly openStore?: typeof openStore;
   readonly openAccount?: typeof openAccount;

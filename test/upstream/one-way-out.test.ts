@@ -72,8 +72,8 @@ describe('outgoing requests', () => {
     ]);
   });
 
-  it('writers for cancels are created only by account clients and by auto-cancel', () => {
+  it('writers for cancels are created only by accounts and by auto-cancel', () => {
     const makers = pathsWith(/\bcreateWriter\b/).filter(path => path !== 'upstream/writer.ts');
-    expect(makers).toEqual(['agent/account-client.ts', 'auto-cancel/accounts.ts']);
+    expect(makers).toEqual(['agent/account-client.ts', 'agent/account.ts', 'auto-cancel/accounts.ts']);
   });
 });
