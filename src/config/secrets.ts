@@ -20,11 +20,6 @@ export function secretIn(file: string, what = 'secret'): { readonly content: Sec
   return literal ? { content: literal } : { wrong: `has no ${what} (visible ASCII characters, without spaces)` };
 }
 
-function inFile(file: string): Secret | undefined {
-  const found = secretIn(file);
-  return 'content' in found ? found.content : undefined;
-}
-
 export interface SecretUse {
   readonly path: Path;
   readonly setting: SecretSetting;
@@ -123,12 +118,9 @@ function checkProxies(config: Config, env: Env, report: Reporter): void {
   }
 }
 
-/** Returns the text of the store's URL; undefined if it is not used or cannot be read. Never print it. */
-export function storeUrl({ store: { kind, url } }: Config, env: Env): string | undefined {
-  if (kind !== 'postgres' || url === null) return undefined;
-  if ('literal' in url) return url.literal.reveal();
-  return ('env' in url ? env[url.env]?.trim() : inFile(url.file)?.reveal()) || undefined;
-}
+/** Returns the text of the store's URL; undefined if it is not set or cannot be read. Never print it. */
+export const storeUrl = ({ store: { url } }: Config, env: Env): string | undefined =>
+  (url && currentValue(url, env).trim()) || undefined;
 
 function checkStoreUrl(config: Config, env: Env, report: Reporter): void {
   const { url } = config.store;
@@ -304,7 +296,9 @@ function* settingsIn(part: unknown): Generator<SecretSetting> {
 
 function currentValue(setting: SecretSetting, env: Env): string {
   if ('literal' in setting) return setting.literal.reveal();
-  return ('env' in setting ? env[setting.env] : inFile(setting.file)?.reveal()) ?? '';
+  if ('env' in setting) return env[setting.env] ?? '';
+  const found = secretIn(setting.file);
+  return 'content' in found ? found.content.reveal() : '';
 }
 
 export function createSecretValues(first: Config, env: Env) {
