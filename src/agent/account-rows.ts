@@ -1,8 +1,6 @@
 import type { Recorder } from '../history/recorder.ts';
-import type { Clock } from '../kit/clock.ts';
 import type { Change } from '../model/change.ts';
-import type { CollectorState } from '../scheduler/board.ts';
-import { type StoredRounds, toStored } from '../scheduler/freshness.ts';
+import type { CollectorState, Freshness } from '../scheduler/board.ts';
 import { readRow } from '../store/errors.ts';
 import type { Store } from '../store/store.ts';
 import type { DailyUsage } from '../upstream/budget.ts';
@@ -11,7 +9,7 @@ import type { AccountList } from '../upstream/missing-lists.ts';
 /** Stored state of an account, except the rows of its collectors. */
 export interface StoredAccount {
   readonly spent?: DailyUsage | undefined;
-  readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined;
+  readonly freshness?: Readonly<Record<string, Readonly<Record<string, Freshness>>>> | undefined;
   /** Whether the service rejected the token in the last conclusive check. */
   readonly tokenRejected?: boolean | undefined;
   /** Lists that the service has returned, even empty ones. */
@@ -53,24 +51,23 @@ interface UpkeepDeps {
   readonly rows: Pick<Awaited<ReturnType<typeof openAccountRows>>, 'save'>;
   readonly history: Pick<Recorder, 'unsaved' | 'saved'>;
   known(): Omit<StoredAccount, 'freshness'>;
-  readonly clock: Pick<Clock, 'now'>;
 }
 
 /** Returns functions that save the state of an account. */
-export function createUpkeep({ states, rows, history, known, clock }: UpkeepDeps) {
+export function createUpkeep({ states, rows, history, known }: UpkeepDeps) {
   let savedTurn: string | undefined;
 
   /** Returns a fingerprint of state that must be saved at once: a process in a crash loop never reaches a periodic save. */
   function turn(): string {
     const rounds = states.flatMap(state => Object.values(state.freshness()));
     const { tokenRejected, lists } = known();
-    return JSON.stringify([tokenRejected, lists, rounds.map(({ tryingFor }) => tryingFor === undefined)]);
+    return JSON.stringify([tokenRejected, lists, rounds.map(({ tryingSince }) => tryingSince === undefined)]);
   }
 
   /** Saves the state in one commit. Rejects with StoreError. */
   async function save(): Promise<void> {
     savedTurn = turn();
-    const freshness = states.map(state => [state.collector, toStored(state.freshness(), clock.now())] as const);
+    const freshness = states.map(state => [state.collector, state.freshness()] as const);
     // Do not wait before this commit: the commits of all accounts then share one transaction and one fsync.
     const recorded = history.unsaved();
     await rows.save({ ...known(), freshness: Object.fromEntries(freshness) }, recorded);

@@ -70,7 +70,7 @@ export async function openAccount(given: AccountSettings, deps: AccountDeps, las
     lists: client.lists(),
   });
   const history = await Recorder.open({ account: name, store, clock, log });
-  const upkeep = createUpkeep({ states, rows, history, known, clock });
+  const upkeep = createUpkeep({ states, rows, history, known });
   await upkeep.afterRound();
 
   const loops = createLoops(deps);

@@ -3,8 +3,7 @@ import type { Source } from '../metrics/family.ts';
 import type { Objectives } from '../metrics/objectives.ts';
 import type { AccountLimits } from '../model/account.ts';
 import type { MessageSpans } from '../model/message-span.ts';
-import { type CollectorState, createCollectorState, type Inherited } from '../scheduler/board.ts';
-import { fromStored, type StoredRounds } from '../scheduler/freshness.ts';
+import { type CollectorState, createCollectorState, type Freshness, type Inherited } from '../scheduler/board.ts';
 import type { StalenessOptions } from '../scheduler/options.ts';
 import { createRetries } from '../scheduler/retry.ts';
 import { createRunner } from '../scheduler/runner.ts';
@@ -78,7 +77,7 @@ type Deps = CollectorsDeps & {
   readonly at: (priority: Priority, round: ReadRound) => Reader;
   readonly serviceClock: ServiceClock;
   readonly pause: () => number;
-  readonly before: { readonly freshness?: Readonly<Record<string, StoredRounds>> | undefined };
+  readonly before: { readonly freshness?: Readonly<Record<string, Readonly<Record<string, Freshness>>>> | undefined };
   readonly callbacks: CallbackTracking;
   /** Returns the configured limits of the account's plan, which may change. */
   readonly limits: () => AccountLimits;
@@ -91,7 +90,7 @@ async function openCollector<Facts, Memory, Walk>(
   { config, store, leadership, clock, random, log, tracer, at, pause, before: stored, inherited: all }: Deps,
 ): Promise<OpenCollector<Facts>> {
   const { name, rounds, auxiliary, isOptional, inherit } = collector;
-  const restored = fromStored(stored.freshness?.[name] ?? {}, clock.now());
+  const restored = stored.freshness?.[name];
   // Options do not change the type of a collector's facts.
   const last = all?.get(name) as Inherited<Facts> | undefined;
   const inherited = last && (inherit?.(last) ?? last);

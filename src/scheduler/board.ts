@@ -1,6 +1,5 @@
 import type { Clock } from '../kit/clock.ts';
 import type { AccountStatus, CollectorStatus, FailedFilter, Idle, RoundStatus } from '../model/status.ts';
-import type { Freshness } from './freshness.ts';
 import type { StalenessOptions } from './options.ts';
 
 export interface Visible<Facts = unknown> {
@@ -8,6 +7,16 @@ export interface Visible<Facts = unknown> {
   readonly now: Facts | undefined;
   /** Facts for counters and histograms: the last committed ones, regardless of their age. */
   readonly committed: Facts | undefined;
+}
+
+/** Freshness of a round's data as stored, in wall time: the only clock shared with the next process. */
+export interface Freshness {
+  /** End of the last complete round, or start of the first attempt if no round was complete. */
+  readonly completeAt: number;
+  /** Start of the attempts to complete another round; undefined while rounds succeed. */
+  readonly tryingSince?: number | undefined;
+  /** Duration of the last complete round (ms), if longer than its interval. */
+  readonly took?: number | undefined;
 }
 
 /** Latest facts of one account's collector, and their freshness. Facts are replaced, never changed. */
@@ -81,7 +90,7 @@ export function createCollectorState<Facts = unknown>(
   { account, collector, auxiliary = [], isOptional = false, restored = {}, inherited }: StateOptions<Facts>,
   rounds: Readonly<Record<string, RoundOptions>>,
   staleness: StalenessOptions,
-  clock: Pick<Clock, 'monotonic'>,
+  clock: Pick<Clock, 'now' | 'monotonic'>,
 ) {
   let facts: Facts | undefined;
   let earlier = inherited?.facts;
@@ -100,15 +109,17 @@ export function createCollectorState<Facts = unknown>(
       states.set(round, { ...last, ...own, retryAt: undefined, expectedEvery: Math.max(every, took) });
       continue;
     }
-    const { age = 0, tryingFor = 0, took = 0 } = restored[round] ?? {};
-    const now = clock.monotonic();
+    const now = clock.now();
+    const { completeAt = now, tryingSince = now, took = 0 } = restored[round] ?? {};
+    // The wall clock may have been set back.
+    const monotonic = (wall: number) => clock.monotonic() - Math.max(0, now - wall);
     states.set(round, {
       ...own,
       ...UNREAD,
       durationSeconds: undefined,
       idle: undefined,
-      freshFrom: now - age,
-      tryingFrom: now - tryingFor,
+      freshFrom: monotonic(completeAt),
+      tryingFrom: monotonic(tryingSince),
       expectedEvery: Math.max(every, took),
     });
   }
@@ -219,16 +230,21 @@ export function createCollectorState<Facts = unknown>(
     retry: (round: string): number | undefined => state(round).retry,
     /** Returns how long the data has been stale while this or an earlier process tried to refresh it (ms). */
     staleFor: (round: string): number => Math.max(0, tryingFor(state(round)) - markAge(state(round))),
-    freshness: (): Readonly<Record<string, Freshness>> =>
-      Object.fromEntries(
+    /** Returns the time since the last complete round, or since the first attempt (ms). */
+    age: (round: string): number => age(state(round)),
+    freshness(): Readonly<Record<string, Freshness>> {
+      const wall = (ms: number) => Math.round(clock.now() - ms);
+      return Object.fromEntries(
         [...states.values()].map(state => {
           const { round, every, expectedEvery, consecutiveFailures, dataAt, idle } = state;
           const isTrying =
             (idle === undefined || idle === 'waiting') && (consecutiveFailures > 0 || dataAt === undefined);
           const took = expectedEvery > every ? expectedEvery : undefined;
-          return [round, { age: age(state), tryingFor: isTrying ? tryingFor(state) : undefined, took }];
+          const tryingSince = isTrying ? wall(tryingFor(state)) : undefined;
+          return [round, { completeAt: wall(age(state)), tryingSince, took }];
         }),
-      ),
+      );
+    },
   };
 }
 

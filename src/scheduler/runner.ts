@@ -299,7 +299,7 @@ export async function createRunner<Facts, Memory, Walk>({
         const retryAt = next !== undefined && reason !== 'unauthorized' ? clock.now() + next : undefined;
         state.failed(round, { durationSeconds: seconds(), complete, reason, message, retry: next, retryAt });
         const stack = reason === 'bug' && error instanceof Error ? { stack: error.stack } : {};
-        roundLog.failed(round, { reason, error: message, ...stack }, state.freshness()[round]?.age ?? 0);
+        roundLog.failed(round, { reason, error: message, ...stack }, state.age(round));
       }
     }
     await tracer.span(`collect ${observer.name}`, attributes, collect);

@@ -26,7 +26,7 @@ async function setUp() {
   const known = { tokenRejected: undefined as boolean | undefined };
   const rows = await openAccountRows(store, 'a');
   const history = await Recorder.open({ account: 'a', store, clock, log });
-  const upkeep = createUpkeep({ states: [slot], rows, history, known: () => known, clock });
+  const upkeep = createUpkeep({ states: [slot], rows, history, known: () => known });
   return {
     clock,
     store,

@@ -4,9 +4,9 @@ import { accountStatus, createCollectorState } from '../../src/scheduler/board.t
 import { stalenessOptions } from '../../src/scheduler/options.ts';
 
 const COUNTER = 'delivery_events_total';
+const clock = { now: () => 0, monotonic: () => 0 };
 
 it('alert facts contain no series of a committed counter until this process has read the log', () => {
-  const clock = { monotonic: () => 0 };
   const rounds = { tail: { every: 30_000 } };
   const state = createCollectorState({ account: 'a', collector: 'events' }, rounds, stalenessOptions.parse({}), clock);
   const account = {
@@ -31,7 +31,7 @@ it('alert facts contain no series of a committed counter until this process has 
 it('after a filter fails, alert facts are partial only for selectors that include that filter', () => {
   const rounds = { full: { every: 600_000 } };
   const which = { account: 'a', collector: 'dlq' };
-  const state = createCollectorState(which, rounds, stalenessOptions.parse({}), { monotonic: () => 0 });
+  const state = createCollectorState(which, rounds, stalenessOptions.parse({}), clock);
   const account = {
     name: 'a',
     state: (collector: string) => (collector === 'dlq' ? state : undefined),

@@ -7,6 +7,7 @@ function slotWith(every: number) {
   let now = 0;
   const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
   const slot = createCollectorState({ account: 'a', collector: 'dlq' }, { full: { every } }, staleness, {
+    now: () => now,
     monotonic: () => now,
   });
   const round = () => slot.status().rounds[0];
@@ -114,6 +115,7 @@ describe('board', () => {
     const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
     const which = { account: 'a', collector: 'x', auxiliary: ['watch'] };
     const slot = createCollectorState(which, { list: { every: MINUTE }, watch: { every: MINUTE } }, staleness, {
+      now: () => now,
       monotonic: () => now,
     });
     now = 100 * MINUTE;
@@ -129,7 +131,10 @@ describe('board', () => {
     let now = 0;
     const staleness = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE };
     const rounds = { sooner: { every: MINUTE, markAfter: 2 }, later: { every: MINUTE, markAfter: 9 } };
-    const slot = createCollectorState({ account: 'a', collector: 'x' }, rounds, staleness, { monotonic: () => now });
+    const slot = createCollectorState({ account: 'a', collector: 'x' }, rounds, staleness, {
+      now: () => now,
+      monotonic: () => now,
+    });
     const stale = (minutes: number) => {
       now = minutes * MINUTE;
       return slot.status().rounds.map(({ stale }) => stale);

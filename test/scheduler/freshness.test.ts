@@ -1,7 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { createCollectorState } from '../../src/scheduler/board.ts';
-import type { StoredRounds } from '../../src/scheduler/freshness.ts';
-import { fromStored, toStored } from '../../src/scheduler/freshness.ts';
+import { createCollectorState, type Freshness } from '../../src/scheduler/board.ts';
 
 const MINUTE = 60_000;
 const HOUR = 60 * MINUTE;
@@ -13,18 +11,17 @@ const STALENESS = { markAfter: 3, withdrawAfter: 20, withdrawAtMost: 30 * MINUTE
  */
 function createAgents() {
   let [time, step] = [Date.UTC(2026, 5, 1), 0];
-  let stored: StoredRounds = {};
+  let stored: Readonly<Record<string, Freshness>> = {};
   let bornAt = time;
   const start = () => {
     bornAt = time;
-    const restored = fromStored(stored, time + step);
-    const options = { account: 'a', collector: 'x', restored };
-    const clock = { monotonic: () => time - bornAt };
+    const options = { account: 'a', collector: 'x', restored: stored };
+    const clock = { now: () => time + step, monotonic: () => time - bornAt };
     return createCollectorState(options, { list: { every: MINUTE } }, STALENESS, clock);
   };
   let slot = start();
   const save = () => {
-    stored = toStored(slot.freshness(), time + step);
+    stored = slot.freshness();
   };
   save();
   return {

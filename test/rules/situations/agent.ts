@@ -7,8 +7,12 @@ import { type AccountMeter, createAccountMeter } from '../../../src/metrics/own.
 import type { AutoCancelNumbers } from '../../../src/model/journal.ts';
 import { Alerting, type EvaluatedAccount } from '../../../src/rules/alerting.ts';
 import { checkAccount } from '../../../src/rules/checks/run.ts';
-import { accountStatus, type CollectorState, createCollectorState } from '../../../src/scheduler/board.ts';
-import { fromStored, type StoredRounds, toStored } from '../../../src/scheduler/freshness.ts';
+import {
+  accountStatus,
+  type CollectorState,
+  createCollectorState,
+  type Freshness,
+} from '../../../src/scheduler/board.ts';
 import { checkInputAt, type StatusSettings, type Viewed } from '../../../src/status/account.ts';
 import { createAccountSource } from '../../../src/status/account-metrics.ts';
 import { createSampling } from '../../../src/status/recording.ts';
@@ -24,7 +28,7 @@ const never = new AbortController().signal;
 /** What outlives a process. */
 export interface Kept {
   readonly store: Store;
-  freshness: Readonly<Record<string, StoredRounds>>;
+  freshness: Readonly<Record<string, Readonly<Record<string, Freshness>>>>;
   committed: Facts | undefined;
   isTokenRejected: boolean | undefined;
 }
@@ -101,8 +105,7 @@ export class Agent {
     const [clock, log, states] = [this.#clock, this.#log, this.#states];
     const sources = kinds.map(kind => {
       const { name: collector, auxiliary, rounds } = kind;
-      const restored = fromStored(freshness[collector] ?? {}, clock.now());
-      const which = { account: 'a', collector, auxiliary, restored };
+      const which = { account: 'a', collector, auxiliary, restored: freshness[collector] };
       const state = createCollectorState(which, rounds, config.staleness, clock);
       state.committed(committed?.[collector as keyof Facts]);
       states.set(collector, state);
@@ -246,9 +249,7 @@ export class Agent {
     const changes = this.#history?.unsaved() ?? [];
     await this.#kept.store.commit('a', changes);
     this.#history?.saved(changes);
-    this.#kept.freshness = Object.fromEntries(
-      [...this.#states].map(([name, state]) => [name, toStored(state.freshness(), this.#clock.now())]),
-    );
+    this.#kept.freshness = Object.fromEntries([...this.#states].map(([name, state]) => [name, state.freshness()]));
     const bug = this.#log.lines.find(({ message }) => message === 'bug');
     if (bug) throw new Error(JSON.stringify(bug.fields));
   }
