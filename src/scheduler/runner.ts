@@ -132,12 +132,9 @@ export type RunRound = (round: string, signal: AbortSignal) => Promise<void>;
 
 interface Folding<Facts, Memory, Walk> extends Pick<Observation<Facts, Memory, Walk>, 'fold'> {
   readonly readIn: number;
-  /** Whether the commit may wait for a later step. */
-  readonly mayWait: boolean;
+  /** Set if the commit may wait for a later step: why the previous commit failed. */
+  readonly refusal: unknown;
 }
-
-/** A failed commit after a successful fold. Memory and rows are kept, so the round continues. */
-class StoreRefusal extends CommitError {}
 
 /** Maximum number of log lines waiting for a commit. Further ones count as omitted. */
 const MAX_UNLOGGED = 10_000;
@@ -174,7 +171,7 @@ export async function createRunner<Facts, Memory, Walk>({
   state.committed(observer.recall?.(memory));
   const roundLog = createRoundLog({ account, collector: observer.name, log, clock, isStoreUnavailable });
   const turns = createYielder();
-  let committing: Promise<void> = Promise.resolve();
+  let committing: Promise<unknown> = Promise.resolve();
 
   let reloading: Promise<void> | undefined;
   /** Reloads memory from the committed rows if a fold failed midway. */
@@ -212,13 +209,14 @@ export async function createRunner<Facts, Memory, Walk>({
   }
 
   /**
-   * Folds one step and commits it. Commits nothing if `mayWait` is set and the store refuses rows. Serialized across a
-   * collector's rounds, so that each commit is consistent. Throws StoreRefusal if the fold succeeded and the commit failed.
+   * Folds one step and commits it. Commits nothing if `refusal` is set and the store refuses rows. Serialized across a
+   * collector's rounds, so that each commit is consistent. If the fold succeeded, but its rows are not committed, returns why:
+   * memory and rows are kept, so the round continues.
    */
   function foldAndCommit(
-    { fold, readIn, mayWait }: Folding<Facts, Memory, Walk>,
+    { fold, readIn, refusal }: Folding<Facts, Memory, Walk>,
     onFolded: (facts: Facts | undefined) => void,
-  ): Promise<void> {
+  ): Promise<unknown> {
     const turn = committing.then(async () => {
       await reloadFromStore();
       if (readIn !== generation) throw new CommitError('memory was reloaded from the store during this read');
@@ -231,16 +229,16 @@ export async function createRunner<Facts, Memory, Walk>({
       addWarnings(folded.log);
       queue.add(changes);
       onFolded(facts);
-      if (mayWait && queue.isRefused()) return;
+      if (refusal && queue.isRefused()) return refusal;
       try {
         await queue.commit();
       } catch (error) {
-        const { message, cause } = error instanceof Error ? error : new Error(String(error));
-        throw new StoreRefusal(message, { cause });
+        return error;
       }
       onCommitted?.();
       await logWarnings();
       if (facts !== undefined) state.committed(facts);
+      return undefined;
     });
     committing = turn.catch(() => undefined);
     return turn;
@@ -260,7 +258,7 @@ export async function createRunner<Facts, Memory, Walk>({
       let partial = false;
       try {
         let walk: Walk | undefined;
-        let refusal: StoreRefusal | undefined;
+        let refusal: unknown;
         await reloadFromStore();
         const readIn = generation;
         do {
@@ -271,17 +269,11 @@ export async function createRunner<Facts, Memory, Walk>({
           complete = more === undefined;
           partial ||= isPartial;
           // After a rejected commit, rows wait until the end of the round: a retry at each step could take minutes.
-          const mayWait = refusal !== undefined && !complete;
-          try {
-            await foldAndCommit({ fold, readIn, mayWait }, facts => {
-              // Without facts, the board keeps the previous ones.
-              if (complete && facts !== undefined) state.observed(round, { at: now, facts, partial, failedFilters });
-            });
-            if (!mayWait) refusal = undefined;
-          } catch (error) {
-            if (!(error instanceof StoreRefusal)) throw error;
-            refusal = error;
-          }
+          if (complete) refusal = undefined;
+          refusal = await foldAndCommit({ fold, readIn, refusal }, facts => {
+            // Without facts, the board keeps the previous ones.
+            if (complete && facts !== undefined) state.observed(round, { at: now, facts, partial, failedFilters });
+          });
           if (!hasFailed) readUntil = clock.monotonic();
           walk = more;
         } while (walk !== undefined);
