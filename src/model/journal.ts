@@ -58,33 +58,28 @@ export interface Requester {
 
 /** Steps of one action, in order. Times are in milliseconds since the Unix epoch. */
 export type JournalStep =
-  | {
+  | (Requester & {
       readonly step: 'marked' | 'awaiting_approval';
-      readonly rule: string;
-      readonly mode: Requester['mode'];
-      readonly policy: string;
       readonly target: JournalTarget;
       readonly evidence: readonly Predicate[];
       /** End of the grace period, or deadline for the approval. */
       readonly until: number;
-    }
+    })
   | { readonly step: 'cleared'; readonly reason: string }
   | { readonly step: 'approved'; readonly by: string; readonly order?: string | undefined }
-  | {
+  | (Requester & {
       readonly step: 'intent';
       readonly attempt: number;
-      readonly rule: string;
       readonly mode: 'approve' | 'enforce';
       readonly blind: boolean;
       readonly target: JournalTarget;
       readonly evidence: readonly Predicate[];
       /** Deadline for the request. */
       readonly sendBy: number;
-      readonly policy: string;
       /** The process that acts, if several share the store. */
       readonly replica?: string | undefined;
       readonly approvedBy?: string | undefined;
-    }
+    })
   | { readonly step: 'answered'; readonly attempt: number; readonly answer: CancelResponse }
   | {
       readonly step: 'ended';
@@ -107,31 +102,25 @@ export type JournalStep =
       readonly target: JournalTarget;
     };
 
-/** Steps not about a single action: pauses, breakers and refused orders. `order`: UUID of the operator's order; absent in older lines. */
+/** What an operator did. `order`: UUID of the operator's order; absent in older lines. */
+interface OperatorStep {
+  readonly by: string;
+  readonly reason: string;
+  readonly order?: string | undefined;
+}
+
+/** Steps not about a single action: pauses, breakers and refused orders. */
 export type StopStep =
-  | {
-      readonly step: 'paused' | 'resumed';
-      readonly by: string;
-      readonly reason: string;
-      readonly order?: string | undefined;
-    }
+  | (OperatorStep & { readonly step: 'paused' | 'resumed' })
   | { readonly step: 'breaker_opened'; readonly breaker: Breaker; readonly reason: string }
-  | {
-      readonly step: 'breaker_reset';
-      readonly breaker: Breaker;
-      readonly by: string;
-      readonly reason: string;
-      readonly order?: string | undefined;
-    }
-  | {
+  | (OperatorStep & { readonly step: 'breaker_reset'; readonly breaker: Breaker })
+  | (OperatorStep & {
       readonly step: 'order_refused';
+      readonly order: string;
       readonly kind: 'approve' | 'reset-breaker';
       /** Action or breaker that the refused order names. */
       readonly about: string;
-      readonly by: string;
-      readonly reason: string;
-      readonly order: string;
-    };
+    });
 
 export const BREAKERS = ['candidates', 'errors', 'lost_races'] as const;
 export type Breaker = (typeof BREAKERS)[number];
