@@ -120,8 +120,8 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
     return;
   }
   memory.traces?.follow({ message, state, time }, counts(memory, time));
-  if (state === 'created') begin(memory, event, known, limits);
-  else if (state === 'active') startAttempt(memory, event, known, limits, isInOrder);
+  if (state === 'created') begin(memory, event, known);
+  else if (state === 'active') startAttempt(memory, event, known, isInOrder);
   else if (state === 'error' && known) {
     endAttempt(memory, known, 'error', time);
     memory.touchedOpen.add(message);
@@ -132,38 +132,18 @@ export function follow(memory: Memory, event: KeptEvent, limits: Limits, isInOrd
 
 const counts = ({ checkpoint }: Memory, time: number) => checkpoint !== undefined && time > checkpoint.floor;
 
-function put(memory: Memory, message: bigint, opened: OpenMessage, { maxOpen }: Limits): void {
-  const { open, log } = memory;
+function put({ open, touchedOpen }: Memory, message: bigint, opened: OpenMessage): void {
   open.set(message, opened);
-  memory.touchedOpen.add(message);
-  while (open.size > maxOpen) {
-    memory.oldestFirst ??= open.entries();
-    const { done, value } = memory.oldestFirst.next();
-    if (done) return;
-    close(memory, ...value);
-    log.untracked.evicted += 1;
-    memory.touched.add('log');
-  }
+  touchedOpen.add(message);
 }
 
-function begin(
-  memory: Memory,
-  { message, time, dueAt }: KeptEvent,
-  known: OpenMessage | undefined,
-  limits: Limits,
-): void {
+function begin(memory: Memory, { message, time, dueAt }: KeptEvent, known: OpenMessage | undefined): void {
   if (known?.createdAt !== undefined) return;
   const fresh = { activeAt: undefined, unansweredAt: undefined, attempts: 0, overdue: false, isStored: false };
-  put(memory, message, { ...fresh, ...known, createdAt: time, dueAt: Math.max(time, dueAt) }, limits);
+  put(memory, message, { ...fresh, ...known, createdAt: time, dueAt: Math.max(time, dueAt) });
 }
 
-function startAttempt(
-  memory: Memory,
-  event: KeptEvent,
-  known: OpenMessage | undefined,
-  limits: Limits,
-  isInOrder: boolean,
-): void {
+function startAttempt(memory: Memory, event: KeptEvent, known: OpenMessage | undefined, isInOrder: boolean): void {
   const { message, time, destination } = event;
   if (known) {
     const isFirst = known.attempts === 0 && known.createdAt !== undefined;
@@ -178,7 +158,7 @@ function startAttempt(
     memory.touchedOpen.add(message);
   } else {
     const unknown = { createdAt: undefined, dueAt: time, activeAt: time, attempts: 1, overdue: false };
-    put(memory, message, { ...unknown, unansweredAt: isInOrder ? time : undefined, isStored: false }, limits);
+    put(memory, message, { ...unknown, unansweredAt: isInOrder ? time : undefined, isStored: false });
   }
 }
 
@@ -224,10 +204,10 @@ function end(
   if (outcome === 'delivered' && isInTime) log.onTime += 1;
 }
 
-/** Detects overdue messages and missed starts at `now`, and drops old messages. */
+/** Detects overdue messages and missed starts at `now`. Drops old messages, and the oldest ones above the limit. */
 export function detectMissing(memory: Memory, now: number, limits: Limits): void {
   for (const [message, known] of memory.open) {
-    if (now > known.dueAt + DROPPED_AFTER) {
+    if (memory.open.size > limits.maxOpen || now > known.dueAt + DROPPED_AFTER) {
       close(memory, message, known);
       memory.traces?.abandon(message);
       memory.log.untracked.evicted += 1;

@@ -176,11 +176,6 @@ export interface Memory {
   unreadable: { readonly from: number; readonly rows: number } | undefined;
   recent: RecentEvents | undefined;
   gauges: Gauges | undefined;
-  /**
-   * Iterator over `open`, to evict the oldest message in constant time. Dropped after each fold: it keeps hash tables in memory
-   * that `open` has outgrown.
-   */
-  oldestFirst: MapIterator<[bigint, OpenMessage]> | undefined;
   /** Length of a range (ms), adapted to the density of the log. */
   span: number;
   readonly traces: TraceCollector | undefined;

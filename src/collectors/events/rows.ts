@@ -136,7 +136,6 @@ export function restoreMemory(
     }),
     open,
     suspects,
-    oldestFirst: undefined,
     chunks: new Map(chunks.sort(([a], [b]) => a - b)),
     pending: events.filter(({ time }) => time > watermark),
     ended: new Map(
@@ -197,11 +196,11 @@ function openRow(open: OpenMessage | undefined): string | null {
 
 export function drainChanges(memory: Memory): Change[] {
   const { touched, touchedOpen, open } = memory;
-  const changes = [...touched].map(key => ({ key, value: rowOf(memory, key) }));
+  const changes: Change[] = [...touched].map(key => ({ key, value: rowOf(memory, key) }));
   for (const message of touchedOpen) {
     changes.push({ key: `open/${idOf(message)}`, value: openRow(open.get(message)) });
   }
-  for (const [key, value] of memory.traces?.drainRows() ?? []) changes.push({ key, value });
+  for (const change of memory.traces?.drainChanges() ?? []) changes.push(change);
   touched.clear();
   touchedOpen.clear();
   return changes;

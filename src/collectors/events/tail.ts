@@ -193,7 +193,6 @@ export function foldTail(memory: Memory, walk: TailWalk, range: RangeRead, optio
   const settledTo = isLast ? Math.min(wholeTo, completeTo(memory, checkpoint, walk.until, options.overlap)) : 0;
   settleRedeliveries(memory);
   detectMissing(memory, Math.max(checkpoint.dedupeFrom - 1, settledTo), options);
-  memory.oldestFirst = undefined;
   if (isLast)
     memory.gauges = {
       recent: (recent ?? createRecentEvents(options.window)).since(walk.until - options.window),

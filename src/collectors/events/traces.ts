@@ -1,5 +1,6 @@
 import { hashedId } from '../../kit/hash.ts';
 import { boundText, parseUrl } from '../../kit/text.ts';
+import type { Change } from '../../model/change.ts';
 import { type DeliveryEvent, EVENT_SEQUENCE, type EventState, isEnd } from '../../model/message.ts';
 import type { MessageSpan, MessageSpans, SpanContext } from '../../model/message-span.ts';
 
@@ -100,8 +101,6 @@ export class TraceCollector {
   readonly #touched = new Set<bigint>();
   #ended: MessageSpan[] = [];
   #dropped = 0;
-  /** Iterator over `#open`, to evict the oldest message in constant time. Dropped when rows are drained. */
-  #oldestFirst: MapIterator<bigint> | undefined;
 
   /** `stored`: open messages of an earlier process. */
   constructor(options: TraceOptions, stored: ReadonlyMap<bigint, OpenTrace>) {
@@ -125,9 +124,7 @@ export class TraceCollector {
     if (isAdded) trace.events.push({ state, time, status });
     else trace.isPartial = true;
     this.#touched.add(message);
-    if (known) return;
     this.#open.set(message, trace);
-    if (this.#open.size > MAX_OPEN) this.#evictOldest();
   }
 
   /**
@@ -167,16 +164,18 @@ export class TraceCollector {
     }
   }
 
-  /** Returns changed rows; null for rows to delete. */
-  drainRows(): ReadonlyMap<string, string | null> {
-    const rowOf = (trace: OpenTrace | undefined) => (trace ? JSON.stringify(trace) : null);
-    const rows = [...this.#touched].map((message): [string, string | null] => [
-      `traced/${message.toString(16)}`,
-      rowOf(this.#open.get(message)),
-    ]);
+  /** Drops the oldest messages above the limit. Returns changed rows. */
+  drainChanges(): Change[] {
+    for (const message of this.#open.keys()) {
+      if (this.#open.size <= MAX_OPEN) break;
+      this.abandon(message);
+    }
+    const changes = [...this.#touched].map(message => {
+      const trace = this.#open.get(message);
+      return { key: `traced/${message.toString(16)}`, value: trace ? JSON.stringify(trace) : null };
+    });
     this.#touched.clear();
-    this.#oldestFirst = undefined;
-    return new Map(rows);
+    return changes;
   }
 
   /** Sends ended spans. Call it only after the rows are committed, so that a restart does not create other spans. */
@@ -185,12 +184,6 @@ export class TraceCollector {
     this.#ended = [];
     this.#dropped = 0;
     if (ended.length > 0 || dropped > 0) this.#options.send(ended, dropped);
-  }
-
-  #evictOldest(): void {
-    this.#oldestFirst ??= this.#open.keys();
-    const { value } = this.#oldestFirst.next();
-    if (value !== undefined) this.abandon(value);
   }
 
   #addSpans(

@@ -344,6 +344,7 @@ describe('restarts and limits', () => {
     const { collector, counts, sent } = create();
     for (let number = 0; number <= 100_000; number += 1)
       collector.add({ message: BigInt(number), time: number }, row(`m${number}`, 'created', number), false);
+    collector.drainChanges();
     collector.send();
     expect(counts.dropped).toBe(1);
     for (const message of [0n, 1n]) {
@@ -357,8 +358,8 @@ describe('restarts and limits', () => {
   it('keeps at most 200 events per message, plus its end', () => {
     const { collector, sent } = create();
     for (let time = 0; time < 300; time += 1) collector.add({ message: 1n, time }, row('m', 'active', time), false);
-    const [rows] = [...collector.drainRows().values()];
-    expect(JSON.parse(rows ?? '').events).toHaveLength(200);
+    const [change] = collector.drainChanges();
+    expect(JSON.parse(change?.value ?? '').events).toHaveLength(200);
     collector.add({ message: 1n, time: 400 }, row('m', 'failed', 400), false);
     collector.follow({ message: 1n, state: 'failed', time: 400 }, true);
     collector.send();
@@ -406,7 +407,7 @@ describe('restarts and limits', () => {
           const rank = (state: (typeof EVENT_STATES)[number]) => EVENT_SEQUENCE.indexOf(state);
           due.sort((a, b) => a.time - b.time || rank(a.state) - rank(b.state));
           for (const { state, time } of due) collector.follow({ message: 1n, state, time }, true);
-          for (const [key, value] of collector.drainRows()) rows.set(key, value);
+          for (const { key, value } of collector.drainChanges()) rows.set(key, value);
           collector.send();
           all.push(...sent.splice(0));
           if (!isRestarted) continue;
