@@ -19,7 +19,7 @@ import {
 import type { Schedule } from './schedule-options.ts';
 import { createSchedules } from './schedules.ts';
 import { createDestinationTally, createLogTally, type LogTally } from './tally.ts';
-import { type OpenTrace, restoredTrace, TraceCollector, type TraceOptions } from './traces.ts';
+import { type OpenTrace, TraceCollector, type TraceOptions } from './traces.ts';
 
 type StoredOpen = [number | null, number, number | null, number, 0 | 1, number?];
 type StoredEvent = [string, number, number, number, string, ...(readonly string[])];
@@ -29,9 +29,6 @@ type StoredCheckpoint = Omit<Checkpoint, 'dedupeFrom' | 'watermark' | 'lastFollo
   readonly judgedTo: number;
   readonly judgedLast: number;
 };
-
-/** Maximum length of a schedule's id or of the key of a start (characters). */
-const MAX_OWN = 600;
 
 const idOf = (message: bigint) => message.toString(16);
 const parseId = (text: string) => BigInt(`0x${text}`);
@@ -100,9 +97,7 @@ export function restoreMemory(
         const message = parseId(id);
         const destination = isSameOption ? stored : NONE;
         const identity = eventIdentity(message, state, time);
-        // Earlier versions stored schedule ids of any length.
-        const short = own.filter(id => id.length <= MAX_OWN);
-        const schedules = short.length > 0 ? short : undefined;
+        const schedules = own.length > 0 ? own : undefined;
         return { identity, message, state, time, dueAt, destination, schedules, statusClass: 0 };
       });
       chunks.push([Number(name), events]);
@@ -112,9 +107,9 @@ export function restoreMemory(
       suspects.set(parseId(name), named);
     } else if (kind === 'schedule') scheduleRows.set(name, value);
     else if (kind === 'minute') minutes.set(Number(name), readIdentities(value));
-    else if (kind === 'traced' && traces) openTraces.set(parseId(name), restoredTrace(value));
-    // Rows of a disabled setting, or of an earlier version.
-    else if (kind === 'traced' || kind === 'starts') touched.add(key);
+    else if (kind === 'traced' && traces) openTraces.set(parseId(name), JSON.parse(value) as OpenTrace);
+    // Traces are disabled.
+    else if (kind === 'traced') touched.add(key);
   }
   const events = chunks.flatMap(([, events]) => events);
   const endsFrom = checkpoint ? endsKeptFrom(checkpoint, overlap) : Number.NEGATIVE_INFINITY;

@@ -77,12 +77,6 @@ function originOf(url: string | undefined): string | undefined {
   return origin === '' || origin.length > MAX_TEXT ? undefined : origin;
 }
 
-/** Parses a stored trace. Earlier versions truncated origins, which are then no URLs. */
-export function restoredTrace(json: string): OpenTrace {
-  const trace = JSON.parse(json) as OpenTrace;
-  return { ...trace, origin: originOf(trace.origin) };
-}
-
 function addRow(trace: OpenTrace, row: DeliveryEvent): void {
   trace.publisher ??= row.publisher;
   trace.origin ??= originOf(row.url);

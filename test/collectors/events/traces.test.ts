@@ -1,6 +1,6 @@
 import fc from 'fast-check';
 import { describe, expect, it } from 'vitest';
-import { type OpenTrace, restoredTrace, TraceCollector } from '../../../src/collectors/events/traces.ts';
+import { type OpenTrace, TraceCollector } from '../../../src/collectors/events/traces.ts';
 import { EVENT_SEQUENCE, EVENT_STATES } from '../../../src/model/message.ts';
 import type { MessageSpan } from '../../../src/model/message-span.ts';
 import { PUBLISHER } from '../../support/message-span.ts';
@@ -317,12 +317,6 @@ describe('restarts and limits', () => {
     state,
     time,
     publisher: PUBLISHER,
-  });
-
-  it('restores a trace without an origin that an earlier version truncated', () => {
-    const origin = (of: string) => restoredTrace(JSON.stringify({ events: [], ids: {}, origin: of })).origin;
-    expect(origin(`https://${'a'.repeat(190)}\u2026${'0'.repeat(16)}`)).toBeUndefined();
-    expect([origin('https://x.example:8443'), origin('none')]).toEqual(['https://x.example:8443', undefined]);
   });
 
   it('spans that cannot be sent are not sent again', () => {
