@@ -37,12 +37,11 @@ const EXPECTED: Readonly<Record<(typeof DELIVERY_RESULTS)[number], readonly Stat
   error: ['none', '3xx', '4xx', '5xx'],
 };
 
-const shownResponses = ({ answers }: Pick<DestinationTally, 'answers'>) =>
+const attemptSamples = ({ answers }: DestinationTally) =>
   DELIVERY_RESULTS.flatMap(result =>
-    STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || answers[result][each] > 0).map(statusClass => ({
-      result,
-      statusClass,
-      count: answers[result][statusClass],
+    STATUS_CLASSES.filter(each => EXPECTED[result].includes(each) || answers[result][each] > 0).map(each => ({
+      labels: { result, status_class: each },
+      value: answers[result][each],
     })),
   );
 
@@ -139,13 +138,7 @@ export const eventFamilies = {
     help: 'Ended delivery attempts by result and HTTP status class. The class "none" means that there was no response, or that the log lacks the status.',
     labels: ['result', 'status_class', 'destination'],
     values: { result: DELIVERY_RESULTS, status_class: STATUS_CLASSES },
-    pick: facts =>
-      perDestination(facts, tally =>
-        shownResponses(tally).map(({ result, statusClass, count }) => ({
-          labels: { result, status_class: statusClass },
-          value: count,
-        })),
-      ),
+    pick: facts => perDestination(facts, attemptSamples),
   }),
   timeToDeliver: histogram({
     name: 'delivery_message_time_to_deliver_seconds',

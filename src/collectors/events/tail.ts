@@ -43,8 +43,6 @@ export interface TailWalk {
   readonly read: (from: number, to: number) => RangeRead;
   range: RangeRead;
   span: number;
-  /** Time of the newest known event at the start of the read. */
-  readonly newest: number | undefined;
   /** Counter of recent events, including known ones, for the first read of a process; undefined in later reads. */
   readonly refill: RecentEvents | undefined;
   /** Checkpoint of the previous read, until it has been used to detect missing events. */
@@ -102,7 +100,6 @@ function startTail(
   const walk = { until, end, startedAt: now, readBack: planReadBack(memory, until, overlap), read, span };
   return {
     ...walk,
-    newest: checkpoint?.newest,
     range: rangeFrom(walk, start),
     refill: recent ? undefined : createRecentEvents(window),
     before: checkpoint && { readTo: checkpoint.readTo, newest: checkpoint.newest },
@@ -113,7 +110,8 @@ function startTail(
 const MAX_ATTEMPTS = 3;
 
 /** Returns the time of the newest event of a range if it is newer than all known ones. */
-function newestNew({ newest = Number.NEGATIVE_INFINITY }: TailWalk, { events }: RangeRead): number | undefined {
+function newestNew({ before }: TailWalk, { events }: RangeRead): number | undefined {
+  const newest = before?.newest ?? Number.NEGATIVE_INFINITY;
   let found = newest;
   for (const { time } of events.values()) found = Math.max(found, time);
   return found > newest ? found : undefined;
