@@ -63,6 +63,9 @@ export const optionalSample = <L extends string>(
   value: number | undefined,
 ): Sample<L>[] => (value === undefined ? [] : [{ labels, value }]);
 
+/** Returns the value of a sample: 1 or 0; undefined if unknown. */
+export const flagValue = (flag: boolean | undefined) => (flag === undefined ? undefined : Number(flag));
+
 export const toSeconds = (ms: number | undefined) => (ms === undefined ? undefined : ms / 1000);
 
 /** The service's clock, without the functions that measure it. Times in the service's data are by this clock. */

@@ -2,7 +2,7 @@ import { FLOW_STATES, type FlowState } from '../../model/flow-state.ts';
 import { type FlowControlEntry, KEY_LIMITS, PINNABLE } from '../../model/message.ts';
 import type { GlobalParallelism } from '../../model/service.ts';
 import { OTHER, seriesDropped } from '../cap.ts';
-import { familiesOf, optionalSample, toSeconds } from '../collector.ts';
+import { familiesOf, flagValue, optionalSample, toSeconds } from '../collector.ts';
 import type { KeyFacts } from '../key-list.ts';
 import type { WaitlistSample } from './drain.ts';
 import { changeSamples, type TrackedLimits } from './limits.ts';
@@ -75,9 +75,7 @@ export const flowControlFamilies = {
     key => key.rateUsed,
   ),
   ratePeriod: perKey('rate_period_seconds', 'Rate-limit period of the key.', key => key.ratePeriodSeconds),
-  paused: perKey('paused', 'Whether deliveries for the key are paused (1) or not (0).', ({ paused }) =>
-    paused === undefined ? undefined : Number(paused),
-  ),
+  paused: perKey('paused', 'Whether deliveries for the key are paused (1) or not (0).', key => flagValue(key.paused)),
   state: gauge({
     name: 'delivery_flow_control_state',
     help: 'Current state of the key. The series of the current state is always 1, and other states have no series.',

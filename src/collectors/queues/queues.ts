@@ -3,7 +3,7 @@ import { Duration } from '../../kit/duration.ts';
 import { AutoOrOff, intOption } from '../../kit/option.ts';
 import type { ServiceQueue } from '../../model/service.ts';
 import { largestOf, OTHER, seriesDropped } from '../cap.ts';
-import { type Collector, defineKind, familiesOf, optionalSample } from '../collector.ts';
+import { type Collector, defineKind, familiesOf, flagValue, optionalSample } from '../collector.ts';
 
 const options = z.strictObject({
   enabled: AutoOrOff.describe('`auto`: the list of queues is read if the service offers it. `false`: never.'),
@@ -46,7 +46,7 @@ const families = {
     name: 'delivery_queue_paused',
     help: 'Whether deliveries of the queue are paused (1) or not (0).',
     labels: ['queue'],
-    pick: ({ shown }) => perQueue(shown, ({ paused }) => (paused === undefined ? undefined : Number(paused))),
+    pick: ({ shown }) => perQueue(shown, ({ paused }) => flagValue(paused)),
   }),
   parallelismLimit: gauge({
     name: 'delivery_queue_parallelism_limit',
@@ -78,11 +78,7 @@ function createQueues(options: QueuesOptions): Collector<QueuesFacts, QueuesFact
     restore: (_rows, last) => last?.shown ?? [],
     async observe({ api, signal }) {
       const rows = new Map<string, ServiceQueue>();
-      let isIncomplete = false;
-      const rejected = await api.queues(signal, row => {
-        isIncomplete ||= row.isIncomplete ?? false;
-        rows.set(row.name, row);
-      });
+      const rejected = await api.queues(signal, row => rows.set(row.name, row));
       return {
         fold(before) {
           // An unreadable row may belong to a known queue without a readable row, so such queues are kept.
@@ -96,7 +92,7 @@ function createQueues(options: QueuesOptions): Collector<QueuesFacts, QueuesFact
           const facts = { shown, beyondCap: others.length, beyondCapLag };
           return { memory: shown, facts, changes: [] };
         },
-        isPartial: rejected > 0 || isIncomplete,
+        isPartial: rejected > 0 || rows.values().some(({ isIncomplete }) => isIncomplete),
         more: undefined,
       };
     },

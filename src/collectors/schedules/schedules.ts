@@ -13,6 +13,7 @@ import {
   type Collector,
   defineKind,
   familiesOf,
+  flagValue,
   optionalSample,
   type ServiceTime,
   toSeconds,
@@ -191,7 +192,6 @@ const { gauge, counter } = familiesOf<ScheduleListFacts>();
 
 const each = (all: readonly ListedSchedule[], numberOf: (schedule: ListedSchedule) => number | undefined) =>
   all.flatMap(schedule => optionalSample({ schedule: schedule.name }, numberOf(schedule)));
-const flag = (value: boolean | undefined) => (value === undefined ? undefined : Number(value));
 /** Schedules without expected starts in the event log. */
 const own = ({ listed }: ScheduleListFacts) => listed.filter(({ isConfigured }) => !isConfigured);
 
@@ -199,7 +199,7 @@ const paused = gauge({
   name: 'delivery_schedule_paused',
   help: 'Whether the service reports the schedule as paused (1) or active (0).',
   labels: ['schedule'],
-  pick: ({ listed }) => each(listed, ({ row }) => flag(row.paused)),
+  pick: ({ listed }) => each(listed, ({ row }) => flagValue(row.paused)),
 });
 
 const families = {
@@ -215,7 +215,7 @@ const families = {
     name: 'delivery_schedule_last_run_failed',
     help: 'Whether the last run of the schedule failed (1) or not (0). A run failed if the service reports an error or all its messages failed.',
     labels: ['schedule'],
-    pick: ({ listed }) => each(listed, ({ row }) => flag(hasFailed(row))),
+    pick: ({ listed }) => each(listed, ({ row }) => flagValue(hasFailed(row))),
   }),
   unexpected: counter({
     name: 'delivery_schedule_unexpected_starts_total',
@@ -270,13 +270,6 @@ function createCrons() {
   };
 }
 
-interface ReadList {
-  readonly rows: readonly ServiceSchedule[];
-  /** Whether the list contains all existing schedules. */
-  readonly isComplete: boolean;
-  readonly at: number;
-}
-
 function createScheduleList(
   { every, maxSeries }: SchedulesOptions,
   { schedules: configured = [], serviceClock = AGENT_TIME, doubleStarts }: SchedulesServices = {},
@@ -302,7 +295,13 @@ function createScheduleList(
     return [...chosen.values()];
   }
 
-  async function fold({ histories: before, facts }: Memory, { rows, isComplete, at }: ReadList): Promise<Memory> {
+  /** Adds a list that was read at `at`. `isComplete`: whether it contains all existing schedules. */
+  async function fold(
+    { histories: before, facts }: Memory,
+    rows: readonly ServiceSchedule[],
+    isComplete: boolean,
+    at: number,
+  ): Promise<Memory> {
     const listed: ListedSchedule[] = [];
     for (const each of choose(rows, before)) {
       const id = each.row.scheduleId;
@@ -350,17 +349,13 @@ function createScheduleList(
     recall: ({ facts }) => facts,
     async observe({ api, memory, now, signal }) {
       const rows = new Map<string, ServiceSchedule>();
-      let isIncomplete = false;
-      const rejected = await api.schedules(signal, row => {
-        isIncomplete ||= row.isIncomplete ?? false;
-        rows.set(row.scheduleId, row);
-      });
+      const rejected = await api.schedules(signal, row => rows.set(row.scheduleId, row));
       const isComplete = rejected === 0 && (rows.size === 0 || rows.size % PAGE !== 0);
       // No other round of this collector changes its memory.
-      const next = await fold(memory, { rows: [...rows.values()], isComplete, at: serviceClock.at(now) });
+      const next = await fold(memory, [...rows.values()], isComplete, serviceClock.at(now));
       return {
         fold: () => ({ memory: next, facts: next.facts, changes: changesOf(memory.histories, next.histories) }),
-        isPartial: rejected > 0 || isIncomplete,
+        isPartial: rejected > 0 || rows.values().some(({ isIncomplete }) => isIncomplete),
         more: undefined,
       };
     },
