@@ -3,7 +3,6 @@ import { type FlowControlEntry, KEY_LIMITS, PINNABLE } from '../../model/message
 import type { GlobalParallelism } from '../../model/service.ts';
 import { OTHER, seriesDropped } from '../cap.ts';
 import { familiesOf, flagValue, optionalSample, toSeconds } from '../collector.ts';
-import type { KeyFacts } from '../key-list.ts';
 import type { WaitlistSample } from './drain.ts';
 import { changeSamples, type TrackedLimits } from './limits.ts';
 
@@ -19,8 +18,13 @@ export interface TrackedKey extends FlowControlEntry {
   readonly samples?: readonly WaitlistSample[];
 }
 
-export interface FlowControlFacts extends KeyFacts {
+export interface FlowControlFacts {
+  /** Number of distinct keys plus unreadable rows in the list; undefined before the first list. */
+  readonly keys: number | undefined;
   readonly shown: readonly TrackedKey[];
+  /** Number of selected keys beyond the cap, and number of messages waiting on them. */
+  readonly beyondCap: number;
+  readonly beyondCapWaiting: number;
   /** Limits of the shown keys and of other keys with changed limits. */
   readonly limits: TrackedLimits;
   /** Parallelism of the account. Empty if unknown; undefined if no message waits or the service does not report it. */

@@ -9,9 +9,9 @@ import type { GlobalParallelism } from '../../model/service.ts';
 import type { Reader } from '../../upstream/api.ts';
 import { isMissingPath, UpstreamError } from '../../upstream/errors.ts';
 import { type Collector, defineKind, type Folded } from '../collector.ts';
-import { chooseKeys, type KeyFacts } from '../key-list.ts';
 import { addSample, timeToDrain } from './drain.ts';
 import { type FlowControlFacts, flowControlFamilies, type TrackedKey } from './families.ts';
+import { chooseKeys } from './key-list.ts';
 import { followLimits, restoreLimits, shownLimits, type TrackedLimits } from './limits.ts';
 
 /** Time for which the last value is used while newer reads fail (ms). */
@@ -81,7 +81,7 @@ export interface FlowControlServices {
 type TrackedKeys = ReadonlyMap<string, TrackedKey>;
 
 interface Memory {
-  readonly counts: Omit<KeyFacts, 'shown'>;
+  readonly counts: Pick<FlowControlFacts, 'keys' | 'beyondCap' | 'beyondCapWaiting'>;
   /** Shown keys with their last read. */
   readonly keys: TrackedKeys;
   /** Watched keys that the service has ever listed or returned. */
@@ -155,12 +155,12 @@ export function createFlowControl(
     async observe({ api, memory, round, now, signal }) {
       const time = () => clock?.() ?? now;
       if (round === 'watch') {
-        const { isPartial, ...read } = await readWatched(api, options, memory, time, signal);
+        const read = await readWatched(api, options, memory, time, signal);
         const isWaiting = read.found.some(({ entry: { waitlistSize = 0 } }) => waitlistSize > 0);
         const account = isWaiting ? { parallelism: await readParallelism(api, time(), signal) } : {};
         return {
           fold: latest => foldIndividual({ ...latest, ...account }, read, options, memory.keys),
-          isPartial,
+          isPartial: read.isPartial,
           more: undefined,
         };
       }
@@ -212,17 +212,10 @@ function foldList(
   return fold({ ...memory, counts, keys, known, unlisted: { at, keys: unlistedKeys }, limits }, options, changes);
 }
 
-/** Result of a round of individual reads. */
-interface WatchedKeys {
-  readonly found: readonly { readonly entry: FlowControlEntry; readonly at: number }[];
-  /** Keys that the service does not find, although it lists the account's keys. */
-  readonly missing: readonly string[];
-  readonly unlisted: Unlisted;
-}
-
 /**
  * Reads the watched keys. A 404 may be due to a wrong path, region or proxy, so a key is missing only if the list of keys lacks
- * it, too. Reuses a recent list if it contains none of the keys with a 404. Throws the 404 of a listed key.
+ * it, too. Reuses a recent list if it contains none of the keys with a 404. Throws the 404 of a listed key. `missing`: keys that
+ * the service does not find, although it lists the account's keys.
  */
 async function readWatched(
   api: Reader,
@@ -230,7 +223,7 @@ async function readWatched(
   memory: Memory,
   time: () => number,
   signal: AbortSignal,
-): Promise<WatchedKeys & { readonly isPartial: boolean }> {
+) {
   const found: { readonly entry: FlowControlEntry; readonly at: number }[] = [];
   const notFound = new Map<string, UpstreamError>();
   for (const key of watch) {
@@ -260,7 +253,7 @@ async function readWatched(
 /** Folds individual reads of watched keys. A missing key is idle if the service has ever listed or returned it. */
 function foldIndividual(
   memory: Memory,
-  read: WatchedKeys,
+  read: Awaited<ReturnType<typeof readWatched>>,
   options: FlowControlOptions,
   readFrom: TrackedKeys,
 ): Folded<FlowControlFacts, Memory> {

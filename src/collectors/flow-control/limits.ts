@@ -82,11 +82,9 @@ export function followLimits(
 
 /** Selects at most `most` keys to show: listed keys, then changed keys, because their counters must not vanish. */
 export function shownLimits(limits: TrackedLimits, isListed: (key: string) => boolean, most: number): TrackedLimits {
-  const [listed, others] = [
-    [...limits].filter(([key]) => isListed(key)),
-    [...limits].filter(([key]) => !isListed(key)),
-  ];
-  const changed = others.filter(([, each]) => KEY_LIMITS.some(limit => (each[limit]?.changes ?? 0) > 0));
+  const hasChanged = (key: KeyLimits) => KEY_LIMITS.some(limit => (key[limit]?.changes ?? 0) > 0);
+  const listed = [...limits].filter(([key]) => isListed(key));
+  const changed = [...limits].filter(([key, each]) => !isListed(key) && hasChanged(each));
   return new Map([...listed, ...changed].slice(0, most));
 }
 

@@ -1,10 +1,10 @@
 import fc from 'fast-check';
 import { expect, it } from 'vitest';
-import { largestOf, OTHER } from '../../src/collectors/cap.ts';
-import { createFlowControl, flowControl } from '../../src/collectors/flow-control/flow-control.ts';
-import { chooseKeys } from '../../src/collectors/key-list.ts';
-import type { Reader } from '../../src/upstream/api.ts';
-import { runs } from '../support/runs.ts';
+import { largestOf, OTHER } from '../../../src/collectors/cap.ts';
+import { createFlowControl, flowControl } from '../../../src/collectors/flow-control/flow-control.ts';
+import { chooseKeys } from '../../../src/collectors/flow-control/key-list.ts';
+import type { Reader } from '../../../src/upstream/api.ts';
+import { runs } from '../../support/runs.ts';
 
 type Selection = Parameters<typeof chooseKeys>[2];
 interface Key {

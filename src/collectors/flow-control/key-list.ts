@@ -1,15 +1,6 @@
-import { createGlob } from '../kit/glob.ts';
-import type { FlowControlEntry } from '../model/message.ts';
-import { largestOf, OTHER } from './cap.ts';
-
-export interface KeyFacts {
-  /** Number of distinct keys plus unreadable rows in the list; undefined before the first list. */
-  readonly keys: number | undefined;
-  readonly shown: readonly FlowControlEntry[];
-  /** Number of selected keys beyond the cap, and number of messages waiting on them. */
-  readonly beyondCap: number;
-  readonly beyondCapWaiting: number;
-}
+import { createGlob } from '../../kit/glob.ts';
+import type { FlowControlEntry } from '../../model/message.ts';
+import { largestOf, OTHER } from '../cap.ts';
 
 interface Selection {
   readonly include: readonly string[];
@@ -27,11 +18,7 @@ function keyFilter({ include, exclude }: Selection): (key: string) => boolean {
 const sizeOf = ({ waitlistSize = 0 }: FlowControlEntry) => waitlistSize;
 
 /** Chooses the keys of a list to show. `rows`: by key; `rejected`: number of unreadable rows. */
-export function chooseKeys(
-  rows: ReadonlyMap<string, FlowControlEntry>,
-  rejected: number,
-  selection: Selection,
-): KeyFacts {
+export function chooseKeys(rows: ReadonlyMap<string, FlowControlEntry>, rejected: number, selection: Selection) {
   const watched = new Set(selection.watch);
   const isSelected = keyFilter(selection);
   const wanted = [...rows.values()].filter(({ key }) => watched.has(key) || isSelected(key));
