@@ -102,7 +102,7 @@ export const LABEL_VALUES: ReadonlyMap<string, Readonly<Record<string, readonly 
 
 export { accountPlan, createAccountPlan, type PlanFacts, planOf, retentionOf } from './account-plan.ts';
 export { OTHER } from './cap.ts';
-export { type Cadence, type Collector, withAbsence, withReader } from './collector.ts';
+export { type Collector, withReader } from './collector.ts';
 export type { CallbackTracking } from './dlq/callback-tracker.ts';
 export type { DeadLetter } from './dlq/ends.ts';
 export {

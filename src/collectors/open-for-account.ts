@@ -13,22 +13,13 @@ import type { StoreOptions } from '../store/options.ts';
 import type { Store } from '../store/store.ts';
 import type { Priority, Reader, ReadRound, ServiceClock } from '../upstream/api.ts';
 import type { AccountOptions } from '../upstream/options.ts';
-import { collectorSource } from './collector.ts';
-import {
-  type Cadence,
-  type CallbackTracking,
-  type CollectOptions,
-  type Collector,
-  createAccountPlan,
-  createCollectors,
-  type DlqFacts,
-  type EventsFacts,
-  readAny,
-  type ShownFacts,
-  schedulesOf,
-  withAbsence,
-  withReader,
-} from './index.ts';
+import { createAccountPlan } from './account-plan.ts';
+import { type Cadence, type Collector, collectorSource, withAbsence, withReader } from './collector.ts';
+import type { CallbackTracking } from './dlq/callback-tracker.ts';
+import type { DlqFacts } from './dlq/families.ts';
+import type { EventsFacts } from './events/families.ts';
+import { schedulesOf } from './events/schedule-options.ts';
+import { type CollectOptions, createCollectors, readAny, type ShownFacts } from './index.ts';
 
 export interface AccountRound {
   readonly collector: string;
