@@ -1,6 +1,5 @@
 import { z } from 'zod';
 import { Duration } from '../kit/duration.ts';
-import { identityOf } from '../kit/identity.ts';
 import { ACCOUNT_LIMITS, type AccountLimits, type AccountRecord, type RecordedAccount } from '../model/account.ts';
 import type { AccountUsage } from '../model/service.ts';
 import type { Visible } from '../scheduler/board.ts';
@@ -133,9 +132,7 @@ export function createAccountPlan({
       return {
         fold(memory) {
           const isNewer = (read?.resetAt ?? 0) > (memory.reset?.resetAt ?? 0);
-          const current = factsOf(isNewer ? { ...memory, reset: read } : memory);
-          const isSame = !isNewer && identityOf(current.limits) === identityOf(memory.limits);
-          const facts = isSame ? memory : current;
+          const facts = factsOf(isNewer ? { ...memory, reset: read } : memory);
           return { memory: facts, facts, changes: isNewer ? [{ key: RESET_ROW, value: JSON.stringify(read) }] : [] };
         },
         more: undefined,
