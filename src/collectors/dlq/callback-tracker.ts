@@ -63,9 +63,6 @@ type StoredWalk = readonly [at: number, number: number, maxGap: number];
 const runOf = ({ callbackState, callbackMessageId }: Pick<DlqEntry, 'callbackState' | 'callbackMessageId'>) =>
   hash64(`${callbackState ?? ''} ${callbackMessageId ?? ''}`).toString(36);
 
-const isSameRun = (a: DlqEntry, b: DlqEntry) =>
-  a.callbackState === b.callbackState && a.callbackMessageId === b.callbackMessageId;
-
 const lengthOf = (values: readonly unknown[]) =>
   values.reduce((sum: number, value) => sum + (typeof value === 'string' ? value.length : 0), 0);
 
@@ -91,18 +88,6 @@ function restored(stored: ReadonlyMap<string, string>) {
   };
   return { last, episodes, ended };
 }
-
-const sightingOf = (
-  entry: DlqEntry,
-  { firstSeenAt, firstWalk, run }: Episode,
-  { at, number }: { readonly at: number; readonly number: number },
-): CallbackSighting => ({
-  entry,
-  firstSeenAt,
-  lastSeenAt: at,
-  snapshots: number - firstWalk + 1,
-  episode: `${firstSeenAt.toString(36)}-${run}`,
-});
 
 /** Collects the tracked callbacks of one walk. `known`: callbacks with an episode, for which capacity is reserved. */
 function createSeen(unreported: CallbackTracking['unreported'], known: ReadonlyMap<bigint, Episode>) {
@@ -148,7 +133,7 @@ function createSeen(unreported: CallbackTracking['unreported'], known: ReadonlyM
       if (callbackState === undefined) {
         if (!other && !stated.has(key)) put(key, entry);
       } else if (stated.see(key, 0, true) !== 'first') {
-        if (other && !isSameRun(other, entry)) found.delete(key);
+        if (other && runOf(other) !== runOf(entry)) found.delete(key);
       } else if (callbackState === 'in_progress') put(key, entry);
       else found.delete(key);
     },
@@ -192,7 +177,8 @@ export function createTracker(
           changes.set(KEYS + key.toString(16), JSON.stringify([firstSeenAt, firstWalk, run] satisfies StoredEpisode));
         }
         current.set(key, episode);
-        sightings.push(sightingOf(entry, episode, { at, number }));
+        const id = `${firstSeenAt.toString(36)}-${run}`;
+        sightings.push({ entry, firstSeenAt, lastSeenAt: at, snapshots: number - firstWalk + 1, episode: id });
       }
       for (const state of seen.ends.values()) ended = { ...ended, [state]: ended[state] + 1 };
       if (seen.ends.size > 0) changes.set(ENDED, JSON.stringify(ended));

@@ -48,19 +48,15 @@ export function shapeOf(path: string): string {
   return boundText(shape.join('/'), MAX_LENGTH);
 }
 
-function namesOf({ address, routes }: RoutedAddress): { urlHost: string; route: string } {
-  if (!address) return { urlHost: NO_VALUE, route: NO_VALUE };
+function routeOf({ address, routes }: RoutedAddress): string {
+  if (!address) return NO_VALUE;
   const route = routes.ofPath(address.pathname);
-  return {
-    urlHost: boundText(address.host || NO_VALUE, MAX_LENGTH),
-    route: route === UNMATCHED ? shapeOf(address.pathname) : route,
-  };
+  return route === UNMATCHED ? shapeOf(address.pathname) : route;
 }
 
-function partsOf(entry: DlqEntry, destination: RoutedAddress) {
-  const { urlHost, route } = namesOf(destination);
-  const responseStatus = entry.responseStatus === undefined ? NO_VALUE : String(entry.responseStatus);
-  return [urlHost, route, responseStatus, entry.errorClass ?? ''] as const;
+function partsOf({ responseStatus, errorClass = '' }: DlqEntry, destination: RoutedAddress) {
+  const urlHost = boundText(destination.address?.host || NO_VALUE, MAX_LENGTH);
+  return [urlHost, routeOf(destination), String(responseStatus ?? NO_VALUE), errorClass] as const;
 }
 
 const kindId = (parts: readonly string[]) => hashedId(parts, 12);
