@@ -1,6 +1,7 @@
-import type { Counter } from '../kit/counter.ts';
 import type { AccountStatus, RoundStatus } from '../model/status.ts';
 import { counter, type Family, gauge, info, type Sample } from './family.ts';
+
+const perRound = (name: string, help: string) => gauge(name, help, ['collector', 'round']);
 
 /** Families about an account that no collector owns: freshness and completeness of its data, and the cost of reading it. */
 export const ownFamilies = {
@@ -8,34 +9,24 @@ export const ownFamilies = {
     'delivery_up',
     'Whether the last attempt of every round succeeded and no data is stale (1) or not (0). Rounds run in the background, not at scrape time.',
   ),
-  success: gauge(
+  success: perRound(
     'delivery_collector_success',
     'Whether the last attempt of the round succeeded (1) or not (0). Absent before the first attempt.',
-    ['collector', 'round'],
   ),
-  duration: gauge('delivery_collector_duration_seconds', 'Duration of the last attempt of the round.', [
-    'collector',
-    'round',
-  ]),
-  dataTimestamp: gauge(
+  duration: perRound('delivery_collector_duration_seconds', 'Duration of the last attempt of the round.'),
+  dataTimestamp: perRound(
     'delivery_collector_data_timestamp_seconds',
     'Start of the last complete round. The exposed data was read at this time or later. Absent before the first complete round.',
-    ['collector', 'round'],
   ),
-  dataComplete: gauge(
+  dataComplete: perRound(
     'delivery_collector_data_complete',
     'Whether the last round read all pages, all rows and the size of every filter (1) or not (0). If a page is missing, the previous data stays exposed.',
-    ['collector', 'round'],
   ),
-  dataStale: gauge(
+  dataStale: perRound(
     'delivery_collector_data_stale',
     'Whether data is stale (1) or not (0). Stale means that no round has completed for staleness.markAfter intervals.',
-    ['collector', 'round'],
   ),
-  consecutiveFailures: gauge('delivery_collector_consecutive_failures', 'Consecutive failed attempts of the round.', [
-    'collector',
-    'round',
-  ]),
+  consecutiveFailures: perRound('delivery_collector_consecutive_failures', 'Consecutive failed attempts of the round.'),
   dlqRetention: gauge(
     'delivery_dlq_retention_seconds',
     'Retention of the dead-letter queue, from the configuration, otherwise from the limits of the plan. Absent if the retention is unknown.',
@@ -107,12 +98,7 @@ interface Changes {
   count: number;
 }
 
-export interface KeptCounter<L extends string> extends Counter<L> {
-  samples(): readonly KeptSeries<L>[];
-  total(): number;
-  totalsBy(label: L): ReadonlyMap<string, number>;
-  readonly series: Map<string, KeptSeries<L>>;
-}
+type KeptCounter<L extends string> = ReturnType<typeof createCounter<L>>;
 
 /**
  * `initial`: series exposed before their first increment. `changes`: counts the changes of all counters that share it. `before`: the
@@ -122,23 +108,23 @@ export function createCounter<L extends string>(
   family: Family<L>,
   initial: readonly Labels<L>[],
   changes: Changes,
-  before?: KeptCounter<L>,
-): KeptCounter<L> {
-  const series: KeptCounter<L>['series'] = new Map();
+  before?: { readonly series: ReadonlyMap<string, KeptSeries<L>> },
+) {
+  const series = new Map<string, KeptSeries<L>>();
   for (const labels of initial) series.set(keyOf(family, labels), { labels, value: 0 });
   for (const [key, one] of before?.series ?? []) if (series.has(key)) series.set(key, one);
   return {
     series,
-    inc(labels, by = 1) {
+    inc(labels: Labels<L>, by = 1): void {
       const key = keyOf(family, labels);
       const one = series.get(key);
       if (one) one.value += by;
       else series.set(key, { labels, value: by });
       changes.count += 1;
     },
-    samples: () => [...series.values()],
-    total: () => series.values().reduce((sum, { value }) => sum + value, 0),
-    totalsBy(label) {
+    samples: (): readonly KeptSeries<L>[] => [...series.values()],
+    total: (): number => series.values().reduce((sum, { value }) => sum + value, 0),
+    totalsBy(label: L): ReadonlyMap<string, number> {
       const totals = new Map<string, number>();
       for (const { labels, value } of series.values())
         totals.set(labels[label], (totals.get(labels[label]) ?? 0) + value);
