@@ -57,10 +57,10 @@ export function alertsSource(account: string, rules: () => readonly string[], cu
       add(alert.rule, 'beyond_cap', alert.omitted ?? 0);
     }
     const named = new Set(rules());
-    const others = new Set(present.map(({ rule }) => rule).filter(rule => !named.has(rule)));
-    const samplesOf = (alert: string) =>
-      STATES.map(state => ({ labels: { alert, state }, value: counts.get(`${alert} ${state}`) ?? 0 }));
-    return [...[...named].flatMap(samplesOf), ...[...others].flatMap(samplesOf).filter(({ value }) => value > 0)];
+    return [...named.union(new Set(present.map(({ rule }) => rule)))]
+      .flatMap(alert => STATES.map(state => ({ alert, state })))
+      .map(labels => ({ labels, value: counts.get(`${labels.alert} ${labels.state}`) ?? 0 }))
+      .filter(({ labels, value }) => named.has(labels.alert) || value > 0);
   };
   return {
     account,

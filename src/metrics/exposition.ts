@@ -13,11 +13,9 @@ export function escapeLabelValue(value: string): string {
 }
 
 /** Returns the name in HELP, TYPE and UNIT lines: OpenMetrics removes the suffix of counters and infos. */
-function familyName(family: Family, format: Format): string {
-  if (format === 'text') return family.name;
-  if (family.type === 'counter') return family.name.replace(/_total$/, '');
-  if (family.type === 'info') return family.name.replace(/_info$/, '');
-  return family.name;
+function familyName({ name, type }: Family, format: Format): string {
+  const isBare = format === 'openmetrics' && (type === 'counter' || type === 'info');
+  return isBare ? name.replace(/_(total|info)$/, '') : name;
 }
 
 function renderHeader(family: Family, format: Format): string {
