@@ -82,11 +82,6 @@ function kindFacts({ all, kinds }: DlqMemory) {
   };
 }
 
-function enteredByHostOf({ all: { breakdown, hosts } }: DlqMemory): DlqFacts['enteredByHost'] {
-  const isShown = breakdown.dimensions.includes('urlHost');
-  return hosts && isShown ? { counts: hosts.counts(), beyondCap: hosts.beyond() } : undefined;
-}
-
 /** `maxValues`: maximum number of shown values of a breakdown. */
 export function toFacts(memory: DlqMemory, maxValues: number): DlqFacts {
   const { all, filters, foundByRescan } = memory;
@@ -96,6 +91,7 @@ export function toFacts(memory: DlqMemory, maxValues: number): DlqFacts {
     return [dimension, counts, largestOf(sizes, maxValues)] as const;
   });
   const counts = all.shown?.callbacks;
+  const hosts = all.breakdown.dimensions.includes('urlHost') ? all.hosts : undefined;
   const tracked = memory.callbacks.facts();
   return {
     selections: new Map([all, ...filters].map(selection => [selection.name, factsOf(selection)])),
@@ -106,7 +102,7 @@ export function toFacts(memory: DlqMemory, maxValues: number): DlqFacts {
     newest: all.shown?.ends?.newest() ?? [],
     longest: all.shown?.ends?.longest() ?? [],
     foundByRescan,
-    enteredByHost: enteredByHostOf(memory),
+    enteredByHost: hosts && { counts: hosts.counts(), beyondCap: hosts.beyond() },
     tracked,
     suspected: tracked?.reportsStates ? tracked.sightings.filter(isSuspected).length : undefined,
     endedCallbacks: memory.callbacks.ended(),
