@@ -7,7 +7,7 @@ import { startCourse } from './replica-course.ts';
 const LONG = 12_000;
 
 /** Accounts take most of the test's time. */
-const ACCOUNTS = allOr(200, 60);
+const ACCOUNTS = allOr(200, 30);
 
 describe.skipIf(!postgresIsThere())(`a leader, two standbys and ${ACCOUNTS} accounts`, () => {
   const postgres = postgresForTests();
