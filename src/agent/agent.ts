@@ -114,7 +114,7 @@ export async function startAgent(loaded: LoadedConfig, deps: AgentDeps) {
     reload,
     /** Resolves when another process has become the leader. This process must then end at once. */
     lost: lost.promise,
-    /** Stops all loops, aborts requests in flight, and closes everything in reverse order. */
+    /** Stops all loops, ends requests in flight, and closes everything in reverse order. */
     async close(): Promise<void> {
       log.info({}, 'stopping');
       // Start the shutdown timeout before anything waits for a running reload, which an unresponsive database may delay.

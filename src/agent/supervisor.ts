@@ -126,7 +126,7 @@ export class Supervisor {
     });
   }
 
-  /** Switches to another configuration and returns the changes. Has no effect if it rejects. Retries failed accounts. */
+  /** Switches to another configuration and returns the changes. If it rejects, only unused connections of it remain, until the next reload. Retries failed accounts. */
   reload(next: LoadedConfig): Promise<readonly string[]> {
     return this.#inTurn(async () => {
       const before = this.#prepared;
@@ -149,7 +149,7 @@ export class Supervisor {
     );
   }
 
-  /** Stops all loops and aborts requests in flight. Data is still served. */
+  /** Stops all loops. Aborts requests in flight; those to receivers have two more seconds. Data is still served. */
   async stop(): Promise<void> {
     this.#stopping.abort();
     this.#base.leadership?.drain();

@@ -30,7 +30,7 @@ export interface Receivers {
   readonly all: readonly Receiver[];
 }
 
-/** Creates the receivers of a configuration, or returns `before` if no setting has changed. Throws if a secret is missing. */
+/** Creates the receivers of a configuration, or returns `before` if no setting has changed. Throws if the variable of a header is missing. */
 export function createReceivers(
   { config, env, clock, tracer, post }: ReceiversDeps,
   before?: Receivers | undefined,

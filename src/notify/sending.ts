@@ -80,8 +80,10 @@ export class Sending {
     await this.#deleteUnused(account);
   }
 
-  /** Sends the notices of a journal. A new receiver's cursor starts at the end of the journal. Rejects with StoreError. */
-  /** Resolves when the receivers' cursors are stored: lines after them are sent at least once. Rejects with StoreError. */
+  /**
+   * Sends the notices of a journal. A new receiver's cursor starts at the end of the journal. Resolves when the cursors are
+   * stored: lines after them are sent at least once. Rejects with StoreError.
+   */
   async watch(source: NoticeSource): Promise<void> {
     for (const delivery of this.#deliveries) await delivery.watch(source);
     this.#sources.add(source);
