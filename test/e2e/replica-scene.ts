@@ -48,9 +48,10 @@ async function startHook() {
     request.on('end', () => {
       const start = performance.now();
       const key = String(request.headers['idempotency-key']);
-      for (const { labels, status, startsAt } of JSON.parse(text).alerts) {
+      const { alerts, externalURL } = JSON.parse(text);
+      for (const { labels, status, startsAt } of alerts) {
         const { account, alertname: alert } = labels;
-        received.push({ account, alert, status, startsAt, key, replica: (request.url ?? '').slice(1), start });
+        received.push({ account, alert, status, startsAt, key, replica: new URL(externalURL).hostname, start });
       }
       setTimeout(() => response.end(), RESPONSE_AFTER);
     });
@@ -160,8 +161,11 @@ export async function setScene(postgres: Postgres, options: SceneOptions) {
     afterThisTest(async () => void (await Promise.all([link.close(), proxy.close()])));
     const url = new URL(database);
     url.port = String(link.port);
-    const env = { DATABASE_URL: url.href, SERVICE_PROXY: proxy.url, HOOK_URL: `${hook.url}/${name}` };
-    const replica = { name, agent: createAgent(config, { ...tokens, ...env }), link, isPaused: false, isEnded: false };
+    const env = { DATABASE_URL: url.href, SERVICE_PROXY: proxy.url, HOOK_URL: hook.url };
+    // Names the replica in notifications. All replicas need the same receivers: another address gets all firing alerts again.
+    const server = { listen: '127.0.0.1:0', externalUrl: `http://${name}` };
+    const agent = createAgent({ ...config, server }, { ...tokens, ...env });
+    const replica = { name, agent, link, isPaused: false, isEnded: false };
     await replica.agent.start();
     replicas.push(replica);
     void replica.agent.process.ended.then(how => superviseEnd(replica, how));
